@@ -1,0 +1,12 @@
+# Compiler settings every target shares, as one interface library.
+add_library(altiplano_compile INTERFACE)
+target_include_directories(altiplano_compile INTERFACE ${CMAKE_SOURCE_DIR})
+# -ffp-contract=off: the same source line gives the same bits whatever the optimizer fuses (design invariant 2).
+target_compile_options(altiplano_compile INTERFACE -Wall -Wextra -Wpedantic -ffp-contract=off)
+if(ALTIPLANO_WERROR)
+  target_compile_options(altiplano_compile INTERFACE -Werror)
+endif()
+if(ALTIPLANO_SANITIZE)
+  target_compile_options(altiplano_compile INTERFACE -fsanitize=${ALTIPLANO_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(altiplano_compile INTERFACE -fsanitize=${ALTIPLANO_SANITIZE})
+endif()

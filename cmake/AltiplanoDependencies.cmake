@@ -1,0 +1,16 @@
+# Every third-party library, found once, named once.
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(HDF5 REQUIRED COMPONENTS C)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+find_package(dnnl REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+
+add_library(altiplano_hdf5 INTERFACE)
+target_include_directories(altiplano_hdf5 SYSTEM INTERFACE ${HDF5_C_INCLUDE_DIRS})
+target_link_libraries(altiplano_hdf5 INTERFACE ${HDF5_C_LIBRARIES})

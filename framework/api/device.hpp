@@ -1,0 +1,106 @@
+#pragma once
+// Device plugins: buffers, copies, streams and kernels by op kind. A kernel is made once at lowering time for fixed shapes, then run many
+// times; it allocates nothing while running.
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/api/comm.hpp"
+#include "framework/api/plugin.h"
+#include "framework/base/status.hpp"
+#include "framework/base/units.hpp"
+#include "framework/graph/graph.hpp"
+#include "framework/sharding/box.hpp"
+
+namespace altiplano {
+
+/// One operand as a kernel is made for it: the local box of a global tensor (contiguous, row-major).
+struct OperandLayout {
+  DType dtype = DType::kF32;
+  std::vector<int64_t> extents;  ///< local; any may be 0
+  std::vector<int64_t> origin;   ///< global coordinate of the local first element, without the microbatch's offset
+  Shape global;                  ///< the tensor's global shape
+  int batch_dim = -1;            ///< dim to which KernelCall::batch_offset is added; -1: none
+};
+
+struct KernelRequest {
+  std::string kind;
+  Attributes attributes;
+  std::vector<OperandLayout> inputs, outputs;
+  uint64_t seed = 0;  ///< of random ops
+};
+
+/// Values that change per step; equal on all ranks.
+struct StepScalars {
+  int64_t step = 1;              ///< 1 for the first update
+  double learning_rate = 0;
+  double gradient_scale = 1;     ///< 1/token count x clipping
+  bool training = true;          ///< false: dropout is the identity
+};
+
+struct KernelCall {
+  std::span<const void* const> inputs;
+  std::span<void* const> outputs;
+  const StepScalars* step = nullptr;
+  int64_t batch_offset = 0;  ///< first sample of the microbatch within this replica's samples
+  void* workspace = nullptr; ///< workspace_bytes() of scratch, 64-byte aligned
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual int64_t workspace_bytes() const noexcept { return 0; }
+  virtual Status run(const KernelCall& call) noexcept = 0;
+  /// The chosen form, for the Program text ("gemm nt, packed").
+  virtual std::string describe() const { return {}; }
+};
+
+struct DeviceInfo {
+  std::string name;         ///< "cpu (avx512, amx-bf16)"
+  int threads = 1;          ///< compute threads of this rank
+  Bytes memory;             ///< available to one rank
+  std::vector<DType> dtypes;
+};
+
+struct DeviceOptions {
+  int threads = 0;   ///< 0: from the affinity mask shared by `ranks_on_host`
+  int ranks_on_host = 1;
+};
+
+/// One device as seen by one rank. Used by one thread.
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const DeviceInfo& info() const noexcept = 0;
+  /// Zero-filled, 64-byte aligned. Fails with the numbers when memory is short.
+  virtual Result<void*> allocate(int64_t bytes) noexcept = 0;
+  virtual void free(void* memory) noexcept = 0;
+  /// Bytes handed out by allocate() and not freed, and the highest that has been.
+  virtual Bytes allocated() const noexcept = 0;
+  virtual Bytes peak_allocated() const noexcept = 0;
+  /// Refuses an op kind, dtype or shape it has no kernel for, naming it.
+  virtual Result<std::unique_ptr<Kernel>> make_kernel(const KernelRequest& request) noexcept = 0;
+  /// destination[part] = or += source[part], strided (see BoxCopy). Empty parts are fine.
+  virtual Status copy(const BoxCopy& boxes, DType dtype, const void* source, void* destination, bool add) noexcept = 0;
+  virtual Status fill_zero(void* memory, int64_t bytes) noexcept = 0;
+  virtual Status copy_from_host(void* destination, const void* source, int64_t bytes) noexcept = 0;
+  virtual Status copy_to_host(void* destination, const void* source, int64_t bytes) noexcept = 0;
+  /// Waits until everything issued on `stream` is done. Events order work across streams; a device whose calls complete before they
+  /// return (the CPU) records done events.
+  virtual Status synchronize(StreamKind stream) noexcept = 0;
+  virtual Result<Event> record(StreamKind stream) noexcept = 0;
+  virtual Status wait(StreamKind stream, Event event) noexcept = 0;
+};
+
+class DeviceBackend {
+ public:
+  static constexpr uint32_t kKind = ALTIPLANO_PLUGIN_DEVICE;
+  static constexpr uint32_t kInterfaceVersion = 1;
+  virtual ~DeviceBackend() = default;
+  virtual Result<std::unique_ptr<Device>> open(const DeviceOptions& options) noexcept = 0;
+};
+
+}  // namespace altiplano

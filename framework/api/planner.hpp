@@ -1,0 +1,63 @@
+#pragma once
+// Planner plugins implement one or both halves: stages (inter-operator) and sharding (intra-operator). They get memory rules and costs
+// through PlannerServices, never by including other plugins. Pure: same request, same plan.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "framework/api/plugin.h"
+#include "framework/api/schedule.hpp"
+#include "framework/base/status.hpp"
+#include "framework/cluster/cluster.hpp"
+#include "framework/options/option.hpp"
+#include "framework/plan/plan.hpp"
+
+namespace altiplano {
+
+/// Exact peak bytes per rank of a plan (lowers it), its predicted step.
+struct PlanEstimate {
+  std::vector<Bytes> peak_per_rank;
+  std::vector<Bytes> weights_per_rank, gradients_per_rank, optimizer_per_rank, activations_per_rank;
+  PlanPrediction prediction;
+};
+
+struct PlannerServices {
+  std::function<Result<PlanEstimate>(const Plan&)> estimate;
+  std::function<Result<const Schedule*>(const std::string& name)> schedule;  ///< "1f1b" -> schedule/1f1b
+};
+
+struct PlanRequest {
+  const TrainingGraph* graph = nullptr;
+  const Cluster* cluster = nullptr;
+  const PlannerServices* services = nullptr;
+  Options options;        ///< the `parallel:` section
+  int num_ranks = 1;
+  int64_t global_batch = 1;
+  int64_t microbatch = 0;  ///< 0: the planner chooses
+  Bytes memory_per_rank;   ///< limit
+};
+
+class StagePlanner {
+ public:
+  virtual ~StagePlanner() = default;
+  /// Fills everything of the plan but `sharding`.
+  virtual Result<Plan> plan_stages(const PlanRequest& request) const noexcept = 0;
+};
+
+class ShardingPlanner {
+ public:
+  virtual ~ShardingPlanner() = default;
+  /// Fills `plan.sharding` for the stages chosen.
+  virtual Status plan_sharding(const PlanRequest& request, Plan& plan) const noexcept = 0;
+};
+
+class Planner {
+ public:
+  static constexpr uint32_t kKind = ALTIPLANO_PLUGIN_PLANNER;
+  static constexpr uint32_t kInterfaceVersion = 1;
+  virtual ~Planner() = default;
+  virtual const StagePlanner* stages() const noexcept { return nullptr; }      ///< null: does not plan stages
+  virtual const ShardingPlanner* sharding() const noexcept { return nullptr; }  ///< null: does not plan sharding
+};
+
+}  // namespace altiplano

@@ -1,0 +1,31 @@
+#pragma once
+// Scheduler plugins: workload managers (how a job reaches nodes), never pipeline schedules.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "framework/api/plugin.h"
+#include "framework/base/status.hpp"
+
+namespace altiplano {
+
+/// What a workload manager gave this job.
+struct Allocation {
+  std::string job_id;
+  std::vector<std::string> hosts;
+  std::vector<int> ranks_per_host;
+  int cpus_per_rank = 1;
+  int restart_count = 0;
+};
+
+class Scheduler {
+ public:
+  static constexpr uint32_t kKind = ALTIPLANO_PLUGIN_SCHEDULER;
+  static constexpr uint32_t kInterfaceVersion = 1;
+  virtual ~Scheduler() = default;
+  /// Whether this process runs under this workload manager, from the environment handed in.
+  virtual bool detect(const std::map<std::string, std::string>& environment) const noexcept = 0;
+  virtual Result<Allocation> allocation(const std::map<std::string, std::string>& environment, int ranks) const noexcept = 0;
+};
+
+}  // namespace altiplano

@@ -1,0 +1,69 @@
+#pragma once
+// plan/ (L3): Plan: complete and portable. It names logical slots, never hosts; a Binding maps slots to ranks for one attempt. Plan + graph
+// + Binding determine every rank's Program without another search (design invariant 3).
+#include <map>
+#include <string>
+#include <vector>
+
+#include "framework/base/ids.hpp"
+#include "framework/base/status.hpp"
+#include "framework/base/units.hpp"
+#include "framework/graph/training_graph.hpp"
+#include "framework/sharding/spec.hpp"
+
+namespace altiplano {
+
+struct PlanStage {
+  std::string name;                 ///< "s0"
+  std::vector<std::string> layers;  ///< contiguous, in graph order; printed with ranges "block.0-5"
+  std::vector<SlotId> slots;        ///< one per device of the mesh, row-major
+  MeshShape mesh;
+  int zero = 0;                     ///< 0 or 1
+};
+
+struct PlanPrediction {
+  Seconds step;
+  double tokens_per_second = 0;
+  double bubble = 0;                ///< share of the step
+  std::vector<Bytes> peak_memory;   ///< per stage: the largest of its ranks
+};
+
+struct Plan {
+  static constexpr int kFormatVersion = 1;
+  std::string model_name;
+  uint64_t graph_fingerprint = 0;
+  std::string cluster_shape;
+  uint64_t cluster_fingerprint = 0;
+  int64_t global_batch = 0, microbatch = 0;  ///< samples; per replica and microbatch
+  int num_microbatches = 0;                  ///< per replica
+  std::string schedule = "1f1b";
+  int chunks = 1;
+  DType compute_dtype = DType::kF32;
+  bool sequence_parallel = false;
+  std::vector<PlanStage> stages;
+  /// Specs that the defaults do not imply, by glob over value names; the first match in order wins. Parameters: storage spec.
+  std::vector<std::pair<std::string, ShardingSpec>> sharding;
+  PlanPrediction predicted;
+  std::string planner;  ///< "planner/manual"
+
+  int num_slots() const;
+  int data_degree() const { return stages.empty() ? 1 : stages.front().mesh.degree(Axis::kData); }
+  const ShardingSpec* find_spec(const std::string& value_name) const;
+  std::string to_yaml() const;
+  static Result<Plan> from_yaml(const std::string& text, const std::string& file_name);
+};
+
+/// Slot -> rank for one attempt.
+struct Binding {
+  std::vector<RankId> rank_of_slot;
+  static Binding identity(int num_slots);
+};
+
+/// Proves that the plan can be lowered for this graph: every layer on one stage in order, slots distinct, batch arithmetic exact, equal data
+/// degrees, known axes, specs fit their values, fingerprints match. Messages carry the numbers and the valid alternatives.
+Status verify_plan(const Plan& plan, const TrainingGraph& graph);
+
+/// Layers of the graph by stage; ops of each stage follow their layer.
+std::vector<StageId> stage_of_layers(const Plan& plan, const Graph& graph);
+
+}  // namespace altiplano
