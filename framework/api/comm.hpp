@@ -17,6 +17,7 @@
 #include "framework/api/plugin.h"
 #include "framework/base/ids.hpp"
 #include "framework/base/status.hpp"
+#include "framework/cluster/collective.hpp"
 #include "framework/graph/dtype.hpp"
 
 namespace altiplano {
@@ -37,17 +38,11 @@ class Rendezvous {
   virtual std::shared_ptr<void> shared_in_process(const std::string& /*key*/, size_t /*bytes*/) { return nullptr; }
 };
 
-enum class StreamKind : uint8_t { kCompute, kCollective, kTransfer };
-
 /// Completion of an asynchronous operation; 0 is "already done".
 struct Event {
   uint64_t id = 0;
   bool is_done() const { return id == 0; }
 };
-
-enum class ReduceKind : uint8_t { kSum, kMax };
-enum class CollectiveKind : uint8_t { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kBroadcast, kBarrier };
-const char* to_string(CollectiveKind kind);
 
 /// count is per rank and in elements:
 ///   all_reduce: in[count] -> out[count] (in == out allowed)      all_gather: in[count] -> out[n*count], group order

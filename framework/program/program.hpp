@@ -10,8 +10,8 @@
 #include <variant>
 #include <vector>
 
-#include "framework/api/comm.hpp"
 #include "framework/base/ids.hpp"
+#include "framework/cluster/collective.hpp"
 #include "framework/graph/training_graph.hpp"
 #include "framework/program/timetable.hpp"
 #include "framework/sharding/box.hpp"
