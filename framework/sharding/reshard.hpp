@@ -29,8 +29,7 @@ struct ReshardStep {
   std::string to_string() const;
 };
 
-/// Empty when the specs are equal. Always finds a path when `to` is not partial over an axis that splits `from`... such a `to`
-/// is refused.
+/// Empty when the specs are equal. A path exists between any two specs of one partial kind; a change of kind (sum to max) is refused.
 Result<std::vector<ReshardStep>> reshard_path(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape, const MeshShape& mesh);
 /// Elements each rank sends along the path; 0 for local paths.
 double reshard_wire_elements(const std::vector<ReshardStep>& path);

@@ -4,8 +4,8 @@
 //   operand := "[" dim ("," dim)* "]" | "[]"            dim := factor | "(" factor factor+ ")"   (major factor first)
 //   clause  := ("sum:" | "max:" | "whole:") factor ("," factor)*  |  "linear"
 // Every factor not named in a clause is parallel: it may be split and its split carries to every operand that has it. A sum (max)
-// factor is absent from an output that thereby becomes a partial sum (max). A whole factor must not be split. `linear`: a partial
-// sum passes through when every tensor input that is not replicated... is partial over the same axes.
+// factor is absent from an output that thereby becomes a partial sum (max). A whole factor must not be split. `linear`: the op may
+// run on partial sums: when every input is partial over an axis, so is every output.
 #include <map>
 #include <string>
 #include <vector>
@@ -46,8 +46,8 @@ struct Strategy {
   std::string to_string(const ShardingRule& rule) const;  ///< "data:b tensor:h"
 };
 
-/// Derives the specs. Refuses (nullopt) what the rule forbids: whole factors, a composite dim not split evenly at its major factor,
-/// a factor smaller than the degree when `allow_empty` is false.
+/// Derives the specs. Nothing for what the rule forbids: a whole factor split, a composite dim not split evenly at its major factor,
+/// a parallel factor that an output lacks.
 std::optional<Strategy> make_strategy(const ShardingRule& rule, const std::map<Axis, int>& factor_of, AxisSet linear_partial,
                                       const MeshShape& mesh);
 /// Every legal strategy on the mesh (each active axis on any factor or none), in a fixed order.
