@@ -1,6 +1,10 @@
 #pragma once
-// cluster/ (L1): hardware as a value: devices, nodes, links as a tree of levels. YAML form and presets (configs/clusters/*.yaml).
-// May include base/, options/, graph/dtype.hpp. YAML reading of clusters lives here behind strings, so that no other folder parses it.
+// cluster/ (L1): hardware as a value: devices, nodes, links as a tree of levels. YAML form and presets
+// (configs/clusters/*.yaml). May include base/, options/, graph/dtype.hpp. YAML reading of clusters lives here behind
+// strings, so that no other folder parses it.
+//
+// Invariants (Cluster::verify, from_yaml): at least one level; every fanout >= 1; bandwidths, memory and peaks > 0;
+// latencies >= 0; oversubscription >= 1; matmul_efficiency in (0, 1]; peak_flops has f32; level names distinct.
 #include <map>
 #include <string>
 #include <vector>
@@ -13,21 +17,23 @@ namespace altiplano {
 
 /// Throughput of one device.
 struct DeviceModel {
-  std::string name;                       ///< "a100-40"
-  Bytes memory;                           ///< usable bytes
-  double memory_bandwidth = 0;            ///< bytes per second
-  std::map<DType, double> peak_flops;     ///< FLOP/s of matrix products
-  double matmul_efficiency = 0.6;         ///< reached share of the peak for large products
-  std::string source;                     ///< where the figures come from
+  std::string name;                    ///< "a100-40"
+  Bytes memory;                        ///< usable bytes
+  double memory_bandwidth = 0;         ///< bytes per second
+  std::map<DType, double> peak_flops;  ///< FLOP/s of matrix products
+  double matmul_efficiency = 0.6;      ///< reached share of the peak for large products
+  double op_overhead = 0;              ///< seconds every op costs before it does anything (launch, dispatch)
+  std::string source;                  ///< where the figures come from
 };
 
 /// One level of the tree, innermost first: links between the children of one group of that level.
 struct Level {
-  std::string name;           ///< "nvlink", "node", "leaf", "spine"
-  int fanout = 1;             ///< children per group
-  double latency = 0;         ///< seconds per message
-  double bandwidth = 0;       ///< bytes per second and direction of one device through this level
-  double oversubscription = 1;
+  std::string name;      ///< "nvlink", "node", "leaf", "spine"
+  int fanout = 1;        ///< children per group
+  double latency = 0;    ///< seconds per message
+  double bandwidth = 0;  ///< bytes per second and direction of one device through this level
+  double oversubscription =
+      1;  ///< devices below share the level's links: each gets bandwidth / oversubscription when all send
 };
 
 struct Cluster {
@@ -36,14 +42,23 @@ struct Cluster {
   std::vector<Level> levels;  ///< innermost first; devices = product of fanouts
 
   int num_devices() const;
-  int devices_per_node() const;  ///< fanout up to and including the level named "node"; all when there is none
+  int devices_per_node()
+      const;  ///< product of fanouts up to and including the level named "node"; all when there is none
+  /// Devices in one group of level `index`: the product of fanouts up to and including it.
+  int devices_in_level(int index) const;
   /// Index of the innermost level that connects devices a and b (positions in tree order); -1 for a == b.
   int connecting_level(int a, int b) const;
-  /// The same kind of cluster with exactly `devices` devices (the outermost level grows or shrinks; inner levels too when fewer are asked).
+  /// The same kind of cluster with exactly `devices` devices: filled from the innermost level with the largest divisor
+  /// of what is left that fits (12 devices on nodes of 8: 2 nodes x 6), the outermost level takes the rest and may
+  /// grow.
   Cluster resized(int devices) const;
-  std::string shape_text() const;  ///< "8 nodes x 4 a100-40"
-  uint64_t fingerprint() const;
-  std::string to_yaml() const;
+  std::string shape_text() const;  ///< "8 nodes x 4 a100-40", "8 nodes x 4 a100-40, 2 leaf groups"
+  uint64_t fingerprint() const;    ///< of everything but name, device.name and device.source
+  /// Refuses what breaks the invariants above, naming the key, the number and the rule.
+  Status verify() const;
+  std::string to_yaml() const;  ///< from_yaml(to_yaml()) is equal in every field
+  /// Strict: unknown, missing and repeated keys, wrong types and broken invariants are refused with "file:line:column:
+  /// key: …".
   static Result<Cluster> from_yaml(const std::string& text, const std::string& file_name);
 };
 
