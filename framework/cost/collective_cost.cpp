@@ -1,0 +1,245 @@
+#include "framework/cost/collective_cost.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+
+namespace altiplano {
+namespace {
+
+/// Latency and seconds per byte a flat algorithm sees, and the ranks it runs over.
+struct Links {
+  int n = 1;
+  double alpha = 0;
+  double beta_ring = 0;  ///< when one member of each lower group sends upwards at a time
+  double beta_all = 0;   ///< when every member sends upwards at once
+};
+
+/// A ring crosses each group's border once, so oversubscription hurts it only beyond the members that would share the
+/// border anyway.
+Links flat_links(const GroupShape& shape) {
+  Links links{shape.ranks, 0, 0, 0};
+  int members_below = 1;
+  for (const GroupLevel& level : shape.levels) {
+    double ring_share = std::max(1.0, level.oversubscription / members_below);
+    links.alpha = std::max(links.alpha, level.latency);
+    links.beta_ring = std::max(links.beta_ring, ring_share / level.bandwidth);
+    links.beta_all = std::max(links.beta_all, level.oversubscription / level.bandwidth);
+    members_below *= level.fanout;
+  }
+  return links;
+}
+
+double ceil_log2(int n) {
+  return n <= 1 ? 0 : static_cast<double>(std::bit_width(static_cast<unsigned>(n - 1)));
+}
+bool is_power_of_two(int n) {
+  return std::has_single_bit(static_cast<unsigned>(n));
+}
+
+using Price = std::optional<CollectiveCost>;
+
+CollectiveCost price(CollectiveAlgorithm algorithm, double messages, double bytes, double alpha, double beta) {
+  return {algorithm, Seconds(messages * alpha + bytes * beta), bytes};
+}
+
+Price ring(CollectiveKind kind, double s, const Links& l) {
+  double steps = l.n - 1, part = steps / l.n * s;
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return price(CollectiveAlgorithm::kRing, 2 * steps, 2 * part, l.alpha, l.beta_ring);
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kAllGather:
+      return price(CollectiveAlgorithm::kRing, steps, part, l.alpha, l.beta_ring);
+    case CollectiveKind::kBroadcast:
+      return price(CollectiveAlgorithm::kRing, ceil_log2(l.n) + steps, 2 * part, l.alpha, l.beta_ring);
+    default:
+      return std::nullopt;
+  }
+}
+
+Price halving_doubling(CollectiveKind kind, double s, const Links& l) {
+  int p = static_cast<int>(std::bit_floor(static_cast<unsigned>(l.n)));
+  double part = (p - 1.0) / p * s;
+  bool even = is_power_of_two(l.n);
+  if (kind == CollectiveKind::kAllReduce)  // the ranks beyond the power of two hand their tensor over first and get the
+                                           // sum back
+    return price(CollectiveAlgorithm::kHalvingDoubling, 2 * ceil_log2(l.n), 2 * part + (even ? 0 : 2 * s), l.alpha,
+                 l.beta_all);
+  if ((kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAllGather) && even)
+    return price(CollectiveAlgorithm::kHalvingDoubling, ceil_log2(l.n), part, l.alpha, l.beta_all);
+  return std::nullopt;
+}
+
+Price tree(CollectiveKind kind, double s, const Links& l) {
+  double depth = ceil_log2(l.n);
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return price(CollectiveAlgorithm::kTree, 2 * depth, 2 * s, l.alpha, l.beta_all);
+    case CollectiveKind::kBroadcast:
+      return price(CollectiveAlgorithm::kTree, depth, depth * s, l.alpha, l.beta_all);
+    case CollectiveKind::kBarrier:
+      return price(CollectiveAlgorithm::kTree, depth, 0, l.alpha, l.beta_all);
+    default:
+      return std::nullopt;
+  }
+}
+
+Price pairwise(CollectiveKind kind, double s, const Links& l) {
+  if (kind != CollectiveKind::kAllToAll) return std::nullopt;
+  return price(CollectiveAlgorithm::kPairwise, l.n - 1, (l.n - 1.0) / l.n * s, l.alpha, l.beta_all);
+}
+
+GroupShape without_innermost(const GroupShape& shape) {
+  return {shape.ranks / shape.levels[0].fanout, {shape.levels.begin() + 1, shape.levels.end()}, true};
+}
+GroupShape only_innermost(const GroupShape& shape) {
+  return {shape.levels[0].fanout, {shape.levels[0]}, true};
+}
+
+Bytes whole_bytes(double bytes) {
+  return Bytes(static_cast<int64_t>(bytes + 0.5));
+}
+
+/// The phases of a two-level collective: (kind, bytes) inside the innermost level, across the rest, inside again.
+Price hierarchical(CollectiveKind kind, Bytes bytes, const GroupShape& shape) {
+  if (!shape.is_uniform || shape.levels.size() < 2) return std::nullopt;
+  GroupShape inner = only_innermost(shape), outer = without_innermost(shape);
+  Bytes rail = whole_bytes(static_cast<double>(bytes.value) / inner.ranks);
+  std::vector<CollectiveCost> phases;
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      phases = {collective_cost(CollectiveKind::kReduceScatter, bytes, inner), collective_cost(kind, rail, outer),
+                collective_cost(CollectiveKind::kAllGather, bytes, inner)};
+      break;
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kAllGather:
+      phases = {collective_cost(kind, bytes, inner), collective_cost(kind, rail, outer)};
+      break;
+    case CollectiveKind::kAllToAll:
+    case CollectiveKind::kBroadcast:
+    case CollectiveKind::kBarrier:
+      phases = {collective_cost(kind, bytes, inner), collective_cost(kind, bytes, outer)};
+      break;
+  }
+  CollectiveCost total{CollectiveAlgorithm::kHierarchical, Seconds(0), 0};
+  for (const CollectiveCost& phase : phases) {
+    total.time += phase.time;
+    total.bytes_sent += phase.bytes_sent;
+  }
+  return total;
+}
+
+constexpr CollectiveAlgorithm kAllAlgorithms[] = {CollectiveAlgorithm::kRing, CollectiveAlgorithm::kHalvingDoubling,
+                                                  CollectiveAlgorithm::kTree, CollectiveAlgorithm::kPairwise,
+                                                  CollectiveAlgorithm::kHierarchical};
+
+GroupLevel group_level(const Cluster& cluster, int level, int fanout) {
+  const Level& l = cluster.levels[static_cast<size_t>(level)];
+  return {level, fanout, l.latency, l.bandwidth, l.oversubscription};
+}
+
+/// Members per group of `group_size` devices; 0 when groups hold different numbers.
+int members_per_group(std::span<const int> devices, int group_size) {
+  std::map<int, int> counts;
+  for (int device : devices) ++counts[device / group_size];
+  int members = counts.begin()->second;
+  for (const auto& [group, count] : counts)
+    if (count != members) return 0;
+  return members;
+}
+
+}  // namespace
+
+const char* to_string(CollectiveAlgorithm algorithm) {
+  switch (algorithm) {
+    case CollectiveAlgorithm::kNone:
+      return "none";
+    case CollectiveAlgorithm::kRing:
+      return "ring";
+    case CollectiveAlgorithm::kHalvingDoubling:
+      return "halving_doubling";
+    case CollectiveAlgorithm::kTree:
+      return "tree";
+    case CollectiveAlgorithm::kPairwise:
+      return "pairwise";
+    case CollectiveAlgorithm::kHierarchical:
+      return "hierarchical";
+  }
+  return "?";
+}
+
+GroupShape group_shape(const Cluster& cluster, std::span<const int> devices) {
+  ALTIPLANO_ASSERT(!devices.empty(), "a group without devices");
+  GroupShape shape;
+  shape.ranks = static_cast<int>(devices.size());
+  int outermost = -1;
+  for (int device : devices) outermost = std::max(outermost, cluster.connecting_level(devices[0], device));
+  int below = 1;
+  for (int level = 0; level <= outermost; ++level) {
+    int members = level == outermost ? shape.ranks : members_per_group(devices, cluster.devices_in_level(level));
+    if (members == 0) {
+      shape.is_uniform = false;
+      shape.levels = {group_level(cluster, outermost, shape.ranks)};
+      return shape;
+    }
+    if (members > below) shape.levels.push_back(group_level(cluster, level, members / below));
+    below = members;
+  }
+  return shape;
+}
+
+std::optional<CollectiveCost> algorithm_cost(CollectiveKind kind, CollectiveAlgorithm algorithm, Bytes bytes,
+                                             const GroupShape& shape) {
+  if (shape.ranks <= 1) return algorithm == CollectiveAlgorithm::kNone ? Price(CollectiveCost{}) : std::nullopt;
+  double s = static_cast<double>(bytes.value);
+  switch (algorithm) {
+    case CollectiveAlgorithm::kNone:
+      return std::nullopt;
+    case CollectiveAlgorithm::kRing:
+      return ring(kind, s, flat_links(shape));
+    case CollectiveAlgorithm::kHalvingDoubling:
+      return halving_doubling(kind, s, flat_links(shape));
+    case CollectiveAlgorithm::kTree:
+      return tree(kind, s, flat_links(shape));
+    case CollectiveAlgorithm::kPairwise:
+      return pairwise(kind, s, flat_links(shape));
+    case CollectiveAlgorithm::kHierarchical:
+      return hierarchical(kind, bytes, shape);
+  }
+  return std::nullopt;
+}
+
+CollectiveCost collective_cost(CollectiveKind kind, Bytes bytes, const GroupShape& shape,
+                               std::span<const CollectiveAlgorithm> allowed) {
+  if (shape.ranks <= 1) return {};
+  std::span<const CollectiveAlgorithm> candidates =
+      allowed.empty() ? std::span<const CollectiveAlgorithm>(kAllAlgorithms) : allowed;
+  Price best;
+  for (CollectiveAlgorithm algorithm : candidates) {
+    Price cost = algorithm_cost(kind, algorithm, bytes, shape);
+    if (cost && (!best || cost->time < best->time || (cost->time == best->time && cost->algorithm < best->algorithm)))
+      best = cost;
+  }
+  ALTIPLANO_ASSERT(best.has_value(), "no allowed algorithm serves {} of {} ranks", to_string(kind), shape.ranks);
+  return *best;
+}
+
+CollectiveCost collective_cost(CollectiveKind kind, Bytes bytes, const Cluster& cluster, std::span<const int> devices) {
+  return collective_cost(kind, bytes, group_shape(cluster, devices));
+}
+
+Seconds transfer_cost(Bytes bytes, const Cluster& cluster, int a, int b) {
+  int connecting = cluster.connecting_level(a, b);
+  if (connecting < 0) return Seconds(0);
+  double alpha = 0, beta = 0;
+  for (int i = 0; i <= connecting; ++i) {
+    const Level& level = cluster.levels[static_cast<size_t>(i)];
+    if (level.fanout == 1 && i < connecting) continue;  // nothing is joined there
+    alpha = std::max(alpha, level.latency);
+    beta = std::max(beta, level.oversubscription / level.bandwidth);
+  }
+  return Seconds(alpha + static_cast<double>(bytes.value) * beta);
+}
+
+}  // namespace altiplano

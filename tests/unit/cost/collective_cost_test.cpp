@@ -1,0 +1,172 @@
+#include "framework/cost/collective_cost.hpp"
+
+#include <boost/test/unit_test.hpp>
+#include <numeric>
+
+#include "framework/cluster/presets.hpp"
+
+using namespace altiplano;
+
+namespace altiplano {
+static std::ostream& operator<<(std::ostream& out, CollectiveAlgorithm algorithm) {
+  return out << to_string(algorithm);
+}
+}  // namespace altiplano
+
+static constexpr CollectiveKind kAllKinds[] = {CollectiveKind::kAllReduce,     CollectiveKind::kAllGather,
+                                               CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll,
+                                               CollectiveKind::kBroadcast,     CollectiveKind::kBarrier};
+
+static GroupShape one_level(int n, double latency, double bandwidth) {
+  return {n, {{0, n, latency, bandwidth, 1}}, true};
+}
+static Cluster cluster_of(std::vector<Level> levels) {
+  Cluster cluster;
+  cluster.levels = std::move(levels);
+  return cluster;
+}
+static std::vector<int> first(int n, int stride = 1) {
+  std::vector<int> devices(static_cast<size_t>(n));
+  for (int i = 0; i < n; ++i) devices[static_cast<size_t>(i)] = i * stride;
+  return devices;
+}
+static double seconds(CollectiveKind kind, CollectiveAlgorithm algorithm, int64_t bytes, const GroupShape& shape) {
+  return algorithm_cost(kind, algorithm, Bytes(bytes), shape)->time.value;
+}
+static auto about() {
+  return boost::test_tools::tolerance(1e-12);
+}
+
+BOOST_AUTO_TEST_CASE(prices_equal_the_values_computed_by_hand) {
+  GroupShape four = one_level(4, 1e-6, 1e9), five = one_level(5, 1e-6, 1e9);
+  using K = CollectiveKind;
+  using A = CollectiveAlgorithm;
+  // 4 ranks, 1 MB, 1 us, 1 GB/s: 1 MB takes 1000 us.
+  BOOST_TEST(seconds(K::kAllReduce, A::kRing, 1'000'000, four) == 1506e-6, about());             // 6 + 2*3/4*1000
+  BOOST_TEST(seconds(K::kAllReduce, A::kHalvingDoubling, 1'000'000, four) == 1504e-6, about());  // 4 + 1500
+  BOOST_TEST(seconds(K::kAllReduce, A::kTree, 1'000'000, four) == 2004e-6, about());             // 4 + 2000
+  BOOST_TEST(seconds(K::kAllGather, A::kRing, 1'000'000, four) == 753e-6, about());
+  BOOST_TEST(seconds(K::kReduceScatter, A::kHalvingDoubling, 1'000'000, four) == 752e-6, about());
+  BOOST_TEST(seconds(K::kAllToAll, A::kPairwise, 1'000'000, four) == 753e-6, about());
+  BOOST_TEST(seconds(K::kBroadcast, A::kTree, 1'000'000, four) == 2002e-6, about());
+  BOOST_TEST(seconds(K::kBroadcast, A::kRing, 1'000'000, four) == 1505e-6, about());
+  BOOST_TEST(seconds(K::kBarrier, A::kTree, 1'000'000, four) == 2e-6, about());
+  // 5 ranks: halving-doubling works on 4 and pays two whole tensors for the fifth.
+  BOOST_TEST(seconds(K::kAllReduce, A::kHalvingDoubling, 1'000'000, five) == 3506e-6, about());
+  BOOST_TEST(!algorithm_cost(K::kReduceScatter, A::kHalvingDoubling, Bytes(1), five).has_value());
+  BOOST_TEST(!algorithm_cost(K::kAllReduce, A::kHierarchical, Bytes(1), five).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(two_levels_price_as_reduce_scatter_rails_all_gather) {
+  Cluster cluster = cluster_of({{"node", 2, 1e-6, 10e9, 1}, {"net", 2, 10e-6, 1e9, 1}});
+  GroupShape shape = group_shape(cluster, first(4));
+  // 1 MB: inside 1 + 50 us twice; across 500 kB by halving-doubling or ring: 20 + 500 us.
+  CollectiveCost cost =
+      *algorithm_cost(CollectiveKind::kAllReduce, CollectiveAlgorithm::kHierarchical, Bytes(1'000'000), shape);
+  BOOST_TEST(cost.time.value == 622e-6, about());
+  BOOST_TEST(cost.bytes_sent == 1'500'000.0);
+  BOOST_TEST(to_string(collective_cost(CollectiveKind::kAllReduce, Bytes(1'000'000), shape).algorithm) ==
+             std::string("hierarchical"));
+}
+
+BOOST_AUTO_TEST_CASE(the_choice_changes_with_the_size_of_the_message) {
+  GroupShape six = one_level(6, 1e-6, 1e9);
+  auto chosen = [&](int64_t bytes) {
+    return std::string(to_string(collective_cost(CollectiveKind::kAllReduce, Bytes(bytes), six).algorithm));
+  };
+  BOOST_TEST(chosen(1'000) == "tree");       // 6 + 2 against ring 10 + 1.67
+  BOOST_TEST(chosen(10'000'000) == "ring");  // 20000 against 16667
+  BOOST_TEST(collective_cost(CollectiveKind::kBroadcast, Bytes(100), six).algorithm == CollectiveAlgorithm::kTree);
+  BOOST_TEST(collective_cost(CollectiveKind::kBroadcast, Bytes(100'000'000), six).algorithm ==
+             CollectiveAlgorithm::kRing);
+}
+
+BOOST_AUTO_TEST_CASE(an_oversubscribed_level_favours_algorithms_that_cross_it_with_few_messages) {
+  Cluster flat = cluster_of({{"node", 4, 1e-6, 1e9, 1}, {"net", 2, 1e-6, 1e9, 1}});
+  Cluster tapered = flat;
+  tapered.levels[1].oversubscription = 4;
+  std::vector<int> all = first(8);
+  auto price = [&](const Cluster& c, CollectiveAlgorithm a) {
+    return seconds(CollectiveKind::kAllReduce, a, 1 << 20, group_shape(c, all));
+  };
+  BOOST_TEST(price(tapered, CollectiveAlgorithm::kRing) == price(flat, CollectiveAlgorithm::kRing));
+  BOOST_TEST(price(tapered, CollectiveAlgorithm::kHalvingDoubling) >
+             3 * price(flat, CollectiveAlgorithm::kHalvingDoubling));
+}
+
+BOOST_AUTO_TEST_CASE(a_group_lies_on_the_levels_that_separate_its_members) {
+  Cluster cluster = cluster_of({{"node", 4, 1e-6, 100e9, 1}, {"leaf", 4, 5e-6, 10e9, 1}, {"spine", 2, 9e-6, 10e9, 2}});
+  auto fanouts = [&](std::vector<int> devices) {
+    std::string text;
+    for (const GroupLevel& level : group_shape(cluster, devices).levels)
+      text += std::to_string(level.level) + "x" + std::to_string(level.fanout) + " ";
+    return text;
+  };
+  BOOST_TEST(fanouts({3}) == "");
+  BOOST_TEST(fanouts({0, 1, 2, 3}) == "0x4 ");
+  BOOST_TEST(fanouts({12, 0, 4, 8}) == "1x4 ");    // one per node of a leaf, any order
+  BOOST_TEST(fanouts(first(8, 4)) == "1x4 2x2 ");  // one per node everywhere
+  BOOST_TEST(fanouts(first(32)) == "0x4 1x4 2x2 ");
+  BOOST_TEST(fanouts({0, 16}) == "2x2 ");
+  BOOST_TEST(fanouts({0, 1, 4}) == "1x3 ");  // uneven: flat on the outermost
+  BOOST_TEST(!group_shape(cluster, std::vector<int>{0, 1, 4}).is_uniform);
+}
+
+BOOST_AUTO_TEST_CASE(one_rank_pays_nothing_and_more_bytes_never_cost_less) {
+  Cluster cluster = load_cluster("p3.16xlarge")->resized(64);
+  for (CollectiveKind kind : kAllKinds) {
+    BOOST_TEST(collective_cost(kind, Bytes(1 << 30), cluster, first(1)).time.value == 0.0);
+    for (int n : {2, 3, 5, 8, 16, 24, 64}) {
+      double previous = 0;
+      for (int64_t bytes = 1; bytes < (int64_t{1} << 34); bytes *= 3) {
+        double now = collective_cost(kind, Bytes(bytes), cluster, first(n)).time.value;
+        BOOST_REQUIRE(now > 0);
+        BOOST_REQUIRE(now >= previous * (1 - 1e-12));
+        previous = now;
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_chosen_algorithm_is_never_dearer_than_another) {
+  Cluster cluster = load_cluster("dgx-h100")->resized(32);
+  for (CollectiveKind kind : kAllKinds)
+    for (int n : {2, 3, 4, 6, 8, 16, 24, 32})
+      for (int64_t bytes : {int64_t{64}, int64_t{100'000}, int64_t{1} << 28}) {
+        GroupShape shape = group_shape(cluster, first(n));
+        CollectiveCost best = collective_cost(kind, Bytes(bytes), shape);
+        for (int a = 1; a <= static_cast<int>(CollectiveAlgorithm::kHierarchical); ++a) {
+          auto other = algorithm_cost(kind, static_cast<CollectiveAlgorithm>(a), Bytes(bytes), shape);
+          BOOST_REQUIRE(!other || other->time.value >= best.time.value);
+        }
+      }
+}
+
+BOOST_AUTO_TEST_CASE(only_allowed_algorithms_are_chosen) {
+  GroupShape four = one_level(4, 1e-6, 1e9);
+  std::vector<CollectiveAlgorithm> ring = {CollectiveAlgorithm::kRing};
+  BOOST_TEST(collective_cost(CollectiveKind::kAllReduce, Bytes(8), four, ring).algorithm == CollectiveAlgorithm::kRing);
+}
+
+BOOST_AUTO_TEST_CASE(large_messages_reach_the_published_bus_bandwidth) {
+  // all_reduce bus bandwidth = 2(n-1)/n S/t. DGX A100: 227-235 GB/s in the node, 192 GB/s between nodes (ml-engineering
+  // book).
+  auto bus = [](const Cluster& cluster) {
+    int n = cluster.num_devices();
+    double bytes = 4e9;
+    return 2.0 * (n - 1) / n * bytes /
+           collective_cost(CollectiveKind::kAllReduce, Bytes(4'000'000'000), cluster, first(n)).time.value;
+  };
+  BOOST_TEST(bus(*load_cluster("a100-40-8")) > 220e9);
+  BOOST_TEST(bus(*load_cluster("a100-40-8")) < 235e9);
+  double between = bus(load_cluster("a100-40-8")->resized(32));
+  BOOST_TEST(between > 110e9);
+  BOOST_TEST(between < 235e9);
+}
+
+BOOST_AUTO_TEST_CASE(a_message_costs_latency_and_bytes_of_the_slowest_level_between) {
+  Cluster cluster = cluster_of({{"node", 2, 1e-6, 10e9, 1}, {"net", 2, 5e-6, 1e9, 2}});
+  BOOST_TEST(transfer_cost(Bytes(1000), cluster, 1, 1).value == 0.0);
+  BOOST_TEST(transfer_cost(Bytes(1'000'000), cluster, 0, 1).value == 101e-6, about());
+  BOOST_TEST(transfer_cost(Bytes(1'000'000), cluster, 0, 2).value == 2005e-6, about());
+}
