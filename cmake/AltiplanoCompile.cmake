@@ -1,6 +1,7 @@
 # Compiler settings every target shares, as one interface library.
 add_library(altiplano_compile INTERFACE)
-target_include_directories(altiplano_compile INTERFACE ${CMAKE_SOURCE_DIR})
+include(AltiplanoFingerprint)
+target_include_directories(altiplano_compile INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
 # -ffp-contract=off: the same source line gives the same bits whatever the optimizer fuses (design invariant 2).
 target_compile_options(altiplano_compile INTERFACE -Wall -Wextra -Wpedantic -ffp-contract=off)
 if(ALTIPLANO_WERROR)
