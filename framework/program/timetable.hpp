@@ -1,8 +1,10 @@
 #pragma once
-// program/ (L3): what a rank executes: blocks, timetable, buffers. One Program, three interpreters (verify, simulate, run).
+// program/ (L3): what a rank executes: blocks, timetable, buffers. One Program, three interpreters (verify, simulate,
+// run).
 //
-// Timetable: a partial order of actions per worker. An action is a kind at (microbatch, chunk), text form `F3@1` (microbatch 3, chunk
-// 1; `@0` is left out). A worker runs its list in order; `after` adds edges between workers beyond those that data implies.
+// Timetable: a partial order of actions per worker. An action is a kind at (microbatch, chunk), text form `F3@1`
+// (microbatch 3, chunk 1; `@0` is left out). A worker runs its list in order; `after` adds edges between workers beyond
+// those that data implies.
 #include <compare>
 #include <string>
 #include <vector>
@@ -46,11 +48,19 @@ struct Timetable {
   std::vector<std::vector<Action>> workers;
   std::vector<TimetableEdge> after;
 
-  std::string to_string() const;  ///< one line per worker: "w0: F0 F1 B0 F2 B1 B2"
+  /// One line per worker: "w0: F0 F1 B0 F2 B1 B2". Where worker w is not just stage w its chunks are named, "w0 (s0
+  /// s2): F0 F0@1 …"; edges follow as "after w0:F0 -> w1:B0".
+  std::string to_string() const;
+  /// Reads what to_string writes; stages and microbatches are counted from what it names. Refusals name the line.
+  static Result<Timetable> parse(const std::string& text);
 };
 
-/// Checks what every schedule owes: each (stage, microbatch) forward once and backward once, backward after its forward on the
-/// worker that did it, and no deadlock with zero buffering when a stage waits for its neighbours.
+/// Checks what every schedule owes: each (stage, microbatch) forward once and backward once, backward after its forward
+/// on the worker that did it (W after its B, all or none; R between F and B; G after every B and W, U after G), and no
+/// deadlock with zero buffering when a stage waits for its neighbours: the channel holds nothing. A message stays in
+/// its sender's one wire buffer (per chunk and direction) until the receiver's action takes it, and the next action
+/// that would fill the buffer waits for that. The proof runs the timetable: nothing in it is a choice, so if one order
+/// of running it ends, every order does.
 Status verify_timetable(const Timetable& timetable);
 /// Largest number of microbatches between forward and backward on each worker.
 std::vector<int> max_in_flight(const Timetable& timetable);
