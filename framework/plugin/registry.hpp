@@ -1,9 +1,9 @@
 #pragma once
-// plugin/ (L4): loader (the only home of dlfcn.h), registry, search path. Every wrong plugin is refused with a message that prints both
-// sides; the process goes on.
+// plugin/ (L4): loader (the only home of dlfcn.h), registry, search path. Every wrong plugin is refused with a message
+// that prints both sides; the process goes on.
 //
-// Search path: --plugin-path, ALTIPLANO_PLUGIN_PATH (colon separated), <dir of libaltiplano.so>/altiplano/plugins. World-writable files
-// or directories are refused. Loaded with RTLD_NOW|RTLD_LOCAL|RTLD_NODELETE.
+// Search path: --plugin-path, ALTIPLANO_PLUGIN_PATH (colon separated), <dir of libaltiplano.so>/altiplano/plugins.
+// World-writable files or directories are refused. Loaded with RTLD_NOW|RTLD_LOCAL|RTLD_NODELETE.
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,19 +25,26 @@ struct PluginInfo {
   std::string refusal;  ///< not empty: found but not usable, and why
 };
 
+/// "schedule" for ALTIPLANO_PLUGIN_SCHEDULE; nullptr for a kind this build does not know.
+const char* plugin_kind_name(uint32_t kind);
+
+/// Thread-safe. A name found in two files is usable from the first on the search path; the second is refused naming
+/// both.
 class PluginRegistry {
  public:
   /// The process-wide one; the first use searches the path.
   static PluginRegistry& instance();
-  /// Directories to search in addition, before the others; call before the first find.
+  /// A directory to search in addition, before the environment's and the installed one, after those added earlier.
   void add_search_path(const std::string& directory);
   /// Loads and checks one file: its info, or a refusal that names file, what was found and what is needed.
   Result<PluginInfo> load_file(const std::string& path);
-  /// Everything found on the search path, refused ones included.
+  /// Everything found on the search path, refused ones included, by directory and file name. Valid until the next
+  /// load_file or add_search_path.
   const std::vector<PluginInfo>& list();
   const std::vector<std::string>& search_path();
 
-  // By short name ("1f1b" or "schedule/1f1b"). Unknown: names what there is, with did-you-mean. Objects live as long as the process.
+  // By short name ("1f1b" or "schedule/1f1b"). Unknown: names what there is, with did-you-mean. Objects live as long as
+  // the process.
   Result<const Planner*> planner(const std::string& name);
   Result<const Schedule*> schedule(const std::string& name);
   Result<CommBackend*> comm(const std::string& name);
