@@ -208,14 +208,20 @@ std::string Options::where(const std::string& key) const {
   return start_of_message(origin(key), prefix_ + key);
 }
 
-const OptionValue& Options::value(const std::string& key) const {
+const OptionValue& Options::default_value(const std::string& key) const {
   const OptionRecord* record = find_record(key);
   ALTIPLANO_ASSERT(record != nullptr, "option {} has no record", key);
-  auto given = values_.find(key);
-  const OptionValue& first = given != values_.end() ? given->second.first : record->default_value;
-  if (!std::holds_alternative<std::monostate>(first)) return first;
   auto derived = derived_.find(key);
-  return derived != derived_.end() ? derived->second.first : first;
+  return derived != derived_.end() ? derived->second.first : record->default_value;
+}
+
+const OptionValue& Options::value(const std::string& key) const {
+  auto given = values_.find(key);
+  if (given == values_.end()) return default_value(key);
+  const OptionValue& chosen = given->second.first;
+  if (!std::holds_alternative<std::monostate>(chosen)) return chosen;
+  auto derived = derived_.find(key);  // auto: what follows from other keys, else unset; never the record's default
+  return derived != derived_.end() ? derived->second.first : chosen;
 }
 
 template <typename T>

@@ -81,6 +81,8 @@ class Options {
   const StringMap& get_map(const std::string& key) const;
   /// The value whatever its type; monostate when unset.
   const OptionValue& value(const std::string& key) const;
+  /// What the value is while the user gives none: derived, else the record's default.
+  const OptionValue& default_value(const std::string& key) const;
   /// All values, one "key: value" line each, sorted: for fingerprints and provenance.
   std::string to_string() const;
   /// The records and values below `prefix.`, with the prefix removed (e.g. section("model")). Messages from where()

@@ -1,0 +1,185 @@
+// Rules across keys. Each is a small function that returns a refusal with the numbers and the alternatives, or nothing.
+#include <algorithm>
+#include <array>
+
+#include "framework/base/text.hpp"
+#include "framework/config/job_config.hpp"
+
+namespace altiplano {
+namespace {
+
+int64_t value_or_zero(const Options& options, const std::string& key) {
+  return options.has(key) ? options.get_int(key) : 0;
+}
+
+/// "nearest: 8, 16"
+std::string nearest_multiples(int64_t number, int64_t unit) {
+  int64_t below = number / unit * unit;
+  return below > 0 ? fmt::format("nearest: {}, {}", below, below + unit) : fmt::format("nearest: {}", unit);
+}
+
+struct Factor {
+  const char* name;
+  int64_t value;
+};
+
+/// Refuses a global batch that is no multiple of the product of the known factors.
+Status check_multiple(const Options& options, int64_t global, const std::vector<Factor>& factors) {
+  int64_t product = 1;
+  std::vector<std::string> words;
+  for (const auto& [name, value] : factors) {
+    if (value == 0) continue;
+    product *= value;
+    words.push_back(fmt::format("{} {}", name, value));
+  }
+  if (global % product == 0) return Status::ok();
+  std::string text = join(words, " x ") + (words.size() > 1 ? fmt::format(" = {}", product) : "");
+  return invalid_argument("{}: {} is not a multiple of {}; {}", options.where("train.global_batch_size"), global, text,
+                          nearest_multiples(global, product));
+}
+
+Status check_batch(const Options& options) {
+  int64_t data = value_or_zero(options, "parallel.data_parallel_size");
+  if (data > 0) return resolve_batch(options, data).status();
+  int64_t global = value_or_zero(options, "train.global_batch_size");
+  int64_t micro = value_or_zero(options, "train.micro_batch_size");
+  int64_t accumulation = value_or_zero(options, "train.gradient_accumulation_steps");
+  if (global == 0) return resolve_batch(options, 1).status();
+  return check_multiple(options, global, {{"micro_batch_size", micro}, {"gradient_accumulation_steps", accumulation}});
+}
+
+Status check_validation(const Options& options) {
+  bool file = options.has("data.validation.file"), fraction = options.get_float("data.validation.fraction") > 0;
+  if (file && fraction) {
+    return invalid_argument("{}: given together with data.validation.file; keep one of them",
+                            options.where("data.validation.fraction"));
+  }
+  int64_t every = options.get_int("train.validate_every");
+  if (every > 0 && !file && !fraction) {
+    return invalid_argument(
+        "{}: {}, but there is no validation data; set data.validation.fraction (e.g. 0.02) or "
+        "data.validation.file, or validate_every 0",
+        options.where("train.validate_every"), every);
+  }
+  return Status::ok();
+}
+
+/// Keys that the chosen name does not use are mistakes, not decoration.
+Status check_unused(const Options& options, const std::string& chooser, const std::string& choice,
+                    const std::vector<std::string>& unused) {
+  if (options.get_string(chooser) != choice) return Status::ok();
+  for (const auto& key : unused) {
+    if (!options.has(key) || options.value(key) == options.default_value(key)) continue;
+    return invalid_argument("{}: {} {} does not use it; remove the key", options.where(key), chooser, choice);
+  }
+  return Status::ok();
+}
+
+Status check_optimizer(const Options& options) {
+  ALTIPLANO_RETURN_IF_ERROR(check_unused(options, "optimizer.name", "adamw", {"optimizer.momentum"}));
+  return check_unused(options, "optimizer.name", "sgd", {"optimizer.betas", "optimizer.eps"});
+}
+
+Status check_learning_rate(const Options& options) {
+  ALTIPLANO_RETURN_IF_ERROR(
+      check_unused(options, "lr_scheduler.name", "constant", {"lr_scheduler.min_lr", "lr_scheduler.decay_steps"}));
+  double lr = options.get_float("optimizer.lr"), min_lr = options.get_float("lr_scheduler.min_lr");
+  if (min_lr > lr) {
+    return invalid_argument("{}: {} is above optimizer.lr {}; expected at most that",
+                            options.where("lr_scheduler.min_lr"), min_lr, lr);
+  }
+  int64_t warmup = options.get_int("lr_scheduler.warmup_steps"),
+          decay = value_or_zero(options, "lr_scheduler.decay_steps");
+  if (decay > 0 && decay < warmup) {
+    return invalid_argument("{}: {} is before the end of the {} warm-up steps; expected at least {}",
+                            options.where("lr_scheduler.decay_steps"), decay, warmup, warmup);
+  }
+  return Status::ok();
+}
+
+Status check_split(const Options& options) {
+  if (!options.has("parallel.pipeline.split") || !options.has("parallel.pipeline_parallel_size")) return Status::ok();
+  auto stages = options.get_int("parallel.pipeline_parallel_size");
+  const auto& split = options.get_ints("parallel.pipeline.split");
+  if (static_cast<int64_t>(split.size()) == stages) return Status::ok();
+  return invalid_argument("{}: {} numbers for pipeline_parallel_size {}; expected one number of layers per stage",
+                          options.where("parallel.pipeline.split"), split.size(), stages);
+}
+
+Status check_resume(const Options& options) {
+  static const std::vector<std::string> kWords = {"auto", "must", "none"};
+  const std::string& resume = options.get_string("train.resume");
+  if (std::ranges::find(kWords, resume) != kWords.end() || resume.find('/') != std::string::npos) return Status::ok();
+  auto near = did_you_mean(resume, kWords);
+  return invalid_argument("{}: got {}, expected auto, must, none or a path with a / in it{}",
+                          options.where("train.resume"), resume, near ? fmt::format("; did you mean {}?", *near) : "");
+}
+
+Status check_memory(const Options& options) {
+  return memory_per_rank(options).status();
+}
+
+void note_long_warmup(const Options& options, std::vector<std::string>& notices) {
+  int64_t warmup = options.get_int("lr_scheduler.warmup_steps"), steps = options.get_int("train.max_steps");
+  if (warmup < steps) return;
+  notices.push_back(fmt::format("{}: {} of {} steps are warm-up: the learning rate never decays",
+                                options.where("lr_scheduler.warmup_steps"), std::min(warmup, steps), steps));
+}
+
+void derive_defaults(Options& options) {
+  options.derive("run.dir", "runs/" + options.get_string("run.name"), "from run.name");
+  options.derive("checkpoint.dir", options.get_string("run.dir") + "/checkpoints", "from run.dir");
+  int64_t decay = std::max(options.get_int("train.max_steps"), options.get_int("lr_scheduler.warmup_steps"));
+  options.derive("lr_scheduler.decay_steps", decay, "from train.max_steps");
+}
+
+}  // namespace
+
+Result<BatchSizes> resolve_batch(const Options& options, int64_t data) {
+  int64_t global = value_or_zero(options, "train.global_batch_size");
+  int64_t micro = value_or_zero(options, "train.micro_batch_size");
+  int64_t accumulation = value_or_zero(options, "train.gradient_accumulation_steps");
+  if (global == 0 && (micro == 0 || accumulation == 0)) {
+    return invalid_argument(
+        "{}: missing; give it, or both train.micro_batch_size and train.gradient_accumulation_steps",
+        options.where("train.global_batch_size"));
+  }
+  if (global == 0) return BatchSizes{micro * accumulation * data, micro, accumulation};
+  if (micro > 0 && accumulation > 0 && micro * accumulation * data != global) {
+    return invalid_argument(
+        "{}: {} is not micro_batch_size {} x gradient_accumulation_steps {} x data_parallel_size {} = {}; leave out "
+        "one of "
+        "the three sizes or set this one to {}",
+        options.where("train.global_batch_size"), global, micro, accumulation, data, micro * accumulation * data,
+        micro * accumulation * data);
+  }
+  ALTIPLANO_RETURN_IF_ERROR(check_multiple(
+      options, global,
+      {{"micro_batch_size", micro}, {"gradient_accumulation_steps", accumulation}, {"data_parallel_size", data}}));
+  if (micro > 0) return BatchSizes{global, micro, global / data / micro};
+  if (accumulation > 0) return BatchSizes{global, global / data / accumulation, accumulation};
+  return BatchSizes{global, 0, 0};
+}
+
+Result<std::optional<Bytes>> memory_per_rank(const Options& options) {
+  if (!options.has("memory.per_rank")) return std::optional<Bytes>();
+  auto bytes = bytes_from_text(options.get_string("memory.per_rank"));
+  if (!bytes) return invalid_argument("{}: {}", options.where("memory.per_rank"), bytes.status().message());
+  return std::optional<Bytes>(*bytes);
+}
+
+Status check_job(Options& options, std::vector<std::string>& notices) {
+  using Rule = Status (*)(const Options&);
+  constexpr std::array<Rule, 7> kRules = {check_batch, check_validation, check_optimizer, check_learning_rate,
+                                          check_split, check_resume,     check_memory};
+  derive_defaults(options);
+  std::vector<std::string> refusals;
+  for (Rule rule : kRules) {
+    if (Status status = rule(options); !status) refusals.push_back(status.message());
+  }
+  if (!refusals.empty()) return {StatusCode::kInvalidArgument, join(refusals, "\n")};
+  note_long_warmup(options, notices);
+  return Status::ok();
+}
+
+}  // namespace altiplano

@@ -1,0 +1,272 @@
+// The records of the job file. Help texts are one sentence; they are the reference page.
+#include "framework/config/job_config.hpp"
+
+namespace altiplano {
+namespace {
+
+constexpr auto kBool = OptionType::kBool;
+constexpr auto kInt = OptionType::kInt;
+constexpr auto kFloat = OptionType::kFloat;
+constexpr double kMaxBatch = 1 << 30;   ///< samples; products of three stay below 2^63
+constexpr double kMaxDegree = 1 << 16;  ///< ranks along one axis
+
+OptionValue text(const char* value) {
+  return std::string(value);
+}
+OptionValue whole(int64_t value) {
+  return value;
+}
+
+std::vector<OptionRecord> run_and_model_records() {
+  return {
+      {.key = "run.name", .help = "Name of the run, for logs and folders; default: the job file's name without .yaml."},
+      {.key = "run.dir", .help = "Folder of logs, metrics and checkpoints; default: runs/<run.name>."},
+      {.key = "model.kind",
+       .help = "Model plugin (model/<kind>); it declares the other keys of this section.",
+       .required = true},
+  };
+}
+
+std::vector<OptionRecord> data_records() {
+  return {
+      {.key = "data.train", .help = "File of training tokens, as `altiplano data pack` writes it."},
+      {.key = "data.validation.file", .help = "File of validation tokens; not together with data.validation.fraction."},
+      {.key = "data.validation.fraction",
+       .type = kFloat,
+       .default_value = 0.0,
+       .help = "Share at the end of data.train that is kept from training and used for validation.",
+       .minimum = 0,
+       .maximum = 1,
+       .below_maximum = true},
+      {.key = "data.seed", .type = kInt, .default_value = whole(1), .help = "Seed of the sample order.", .minimum = 0},
+  };
+}
+
+std::vector<OptionRecord> batch_records() {
+  return {
+      {.key = "train.max_steps",
+       .type = kInt,
+       .help = "Optimizer steps of the whole run, resumed parts included.",
+       .required = true,
+       .minimum = 1},
+      {.key = "train.global_batch_size",
+       .type = kInt,
+       .help = "Samples per step over all ranks: micro_batch_size x gradient_accumulation_steps x data_parallel_size.",
+       .minimum = 1,
+       .maximum = kMaxBatch},
+      {.key = "train.micro_batch_size",
+       .type = kInt,
+       .help = "Samples per microbatch and replica; auto: follows from the other two sizes, else the planner chooses.",
+       .minimum = 1,
+       .maximum = kMaxDegree,
+       .allow_auto = true},
+      {.key = "train.gradient_accumulation_steps",
+       .type = kInt,
+       .help = "Microbatches per step and replica; auto: follows from the other two sizes.",
+       .minimum = 1,
+       .maximum = kMaxDegree,
+       .allow_auto = true},
+      {.key = "train.seq_length", .type = kInt, .help = "Tokens per sample.", .required = true, .minimum = 1},
+  };
+}
+
+std::vector<OptionRecord> loop_records() {
+  return {
+      {.key = "train.precision",
+       .default_value = text("fp32"),
+       .help = "Type of parameters and activations; bf16 keeps fp32 master weights.",
+       .choices = {"fp32", "bf16", "fp64"}},
+      {.key = "train.gradient_clipping",
+       .type = kFloat,
+       .default_value = 1.0,
+       .help = "Largest global gradient norm; 0: no clipping.",
+       .minimum = 0,
+       .aliases = {"train.max_grad_norm"}},
+      {.key = "train.seed",
+       .type = kInt,
+       .default_value = whole(1),
+       .help = "Seed of initial weights and dropout.",
+       .minimum = 0},
+      {.key = "train.log_every",
+       .type = kInt,
+       .default_value = whole(10),
+       .help = "Steps between step lines.",
+       .minimum = 1},
+      {.key = "train.validate_every",
+       .type = kInt,
+       .default_value = whole(0),
+       .help = "Steps between validations; 0: never.",
+       .minimum = 0},
+      {.key = "train.validation_batches",
+       .type = kInt,
+       .default_value = whole(8),
+       .help = "Global batches per validation.",
+       .minimum = 1},
+      {.key = "train.resume",
+       .default_value = text("auto"),
+       .help = "Checkpoint to start from: auto (newest usable one, if any), must (refuse to start without one), none, "
+               "or a path."},
+  };
+}
+
+std::vector<OptionRecord> optimizer_records() {
+  return {
+      {.key = "optimizer.name", .default_value = text("adamw"), .help = "Update rule.", .choices = {"adamw", "sgd"}},
+      {.key = "optimizer.lr",
+       .type = kFloat,
+       .default_value = 3e-4,
+       .help = "Highest learning rate, reached after warm-up.",
+       .minimum = 0,
+       .aliases = {"optimizer.learning_rate"}},
+      {.key = "optimizer.betas",
+       .type = OptionType::kFloatList,
+       .default_value = std::vector<double>{0.9, 0.95},
+       .help = "Decay rates of adamw's two moments.",
+       .minimum = 0,
+       .maximum = 1,
+       .below_maximum = true,
+       .list_length = 2},
+      {.key = "optimizer.eps",
+       .type = kFloat,
+       .default_value = 1e-8,
+       .help = "Added to adamw's denominator.",
+       .minimum = 0},
+      {.key = "optimizer.weight_decay",
+       .type = kFloat,
+       .default_value = 0.1,
+       .help = "Decoupled weight decay; biases and norms have none.",
+       .minimum = 0},
+      {.key = "optimizer.momentum",
+       .type = kFloat,
+       .default_value = 0.0,
+       .help = "Momentum of sgd.",
+       .minimum = 0,
+       .maximum = 1,
+       .below_maximum = true},
+      {.key = "lr_scheduler.name",
+       .default_value = text("cosine"),
+       .help = "Shape of the learning rate after warm-up.",
+       .choices = {"constant", "linear", "cosine"}},
+      {.key = "lr_scheduler.warmup_steps",
+       .type = kInt,
+       .default_value = whole(0),
+       .help = "Steps over which the rate rises linearly from 0.",
+       .minimum = 0,
+       .aliases = {"lr_scheduler.num_warmup_steps"}},
+      {.key = "lr_scheduler.min_lr",
+       .type = kFloat,
+       .default_value = 0.0,
+       .help = "Rate at the end of the decay.",
+       .minimum = 0},
+      {.key = "lr_scheduler.decay_steps",
+       .type = kInt,
+       .help = "Step at which the decay ends, warm-up included; auto: train.max_steps.",
+       .minimum = 1,
+       .allow_auto = true},
+  };
+}
+
+OptionRecord degree_record(const char* key, const char* help) {
+  return {.key = key, .type = kInt, .help = help, .minimum = 1, .maximum = kMaxDegree, .allow_auto = true};
+}
+
+std::vector<OptionRecord> parallel_records() {
+  return {
+      {.key = "parallel.planner.stages",
+       .default_value = text("heuristic"),
+       .help = "Planner plugin that divides layers and ranks; `parallel.planner: NAME` sets both halves."},
+      {.key = "parallel.planner.sharding",
+       .default_value = text("heuristic"),
+       .help = "Planner plugin that splits tensors within a stage."},
+      {.key = "parallel.schedule",
+       .default_value = text("auto"),
+       .help = "Pipeline schedule plugin (gpipe, 1f1b); auto: the planner chooses."},
+      degree_record("parallel.data_parallel_size", "Replicas; auto: the planner chooses."),
+      degree_record("parallel.tensor_parallel_size", "Ranks that share each layer; auto: the planner chooses."),
+      degree_record("parallel.pipeline_parallel_size", "Pipeline stages; auto: the planner chooses."),
+      {.key = "parallel.sequence_parallel",
+       .type = kBool,
+       .default_value = true,
+       .help = "Split activations along the sequence between tensor-parallel regions."},
+      {.key = "parallel.zero_stage",
+       .type = kInt,
+       .default_value = whole(1),
+       .help = "1: split the optimizer state over the replicas; 0: keep it whole.",
+       .minimum = 0,
+       .maximum = 1},
+      {.key = "parallel.pipeline.split",
+       .type = OptionType::kIntList,
+       .help = "Layers per stage, first stage first; default: as equal as the planner finds right.",
+       .minimum = 1},
+      {.key = "parallel.sharding",
+       .type = OptionType::kStringMap,
+       .default_value = StringMap{},
+       .help = "Shardings by glob over value names, e.g. {\"block.*.mlp.up.weight\": \"[-, {tensor}]\"}; the first "
+               "match wins."},
+  };
+}
+
+std::vector<OptionRecord> machine_records() {
+  return {
+      {.key = "comm.backend",
+       .default_value = text("auto"),
+       .help = "Communication plugin (shm, inproc); auto: shm between processes of one host."},
+      {.key = "comm.timeout_seconds",
+       .type = kFloat,
+       .default_value = 60.0,
+       .help = "Deadline of every wait for another rank.",
+       .minimum = 0.001,
+       .maximum = 1e6},
+      {.key = "comm.chunk_bytes",
+       .type = kInt,
+       .default_value = whole(1 << 18),
+       .help = "Bytes of one staging chunk of a transfer.",
+       .minimum = 64,
+       .maximum = 1 << 30},
+      {.key = "device.kind", .default_value = text("cpu"), .help = "Device plugin (cpu, reference)."},
+      {.key = "device.threads",
+       .type = kInt,
+       .help = "Compute threads per rank; auto: cores of the affinity mask divided by the ranks that share it.",
+       .minimum = 1,
+       .maximum = 4096,
+       .allow_auto = true},
+      {.key = "checkpoint.every_steps",
+       .type = kInt,
+       .default_value = whole(0),
+       .help = "Steps between checkpoints; 0: only at the end of the run.",
+       .minimum = 0},
+      {.key = "checkpoint.keep_last",
+       .type = kInt,
+       .default_value = whole(3),
+       .help = "Newest checkpoints that are kept; 0: all.",
+       .minimum = 0},
+      {.key = "checkpoint.dir", .help = "Folder of checkpoints; default: <run.dir>/checkpoints."},
+      {.key = "cluster",
+       .default_value = text("this-machine"),
+       .help = "Hardware to plan for: the name of a preset, or a cluster file."},
+      {.key = "plugins.path",
+       .type = OptionType::kStringList,
+       .default_value = std::vector<std::string>{},
+       .help = "Folders with plugins, searched before ALTIPLANO_PLUGIN_PATH and the installed ones."},
+      {.key = "memory.per_rank",
+       .help = "Memory that one rank may use, e.g. 31.5 MiB; auto: the device's share.",
+       .allow_auto = true},
+  };
+}
+
+}  // namespace
+
+std::vector<OptionRecord> job_option_records() {
+  std::vector<OptionRecord> records;
+  for (auto part : {run_and_model_records, data_records, batch_records, loop_records, optimizer_records,
+                    parallel_records, machine_records}) {
+    for (auto& record : part()) records.push_back(std::move(record));
+  }
+  return records;
+}
+
+std::vector<Shorthand> job_shorthands() {
+  return {{"parallel.planner", {"parallel.planner.stages", "parallel.planner.sharding"}}};
+}
+
+}  // namespace altiplano

@@ -1,0 +1,100 @@
+// Printed forms: effective values as YAML, the reference page as Markdown.
+#include <algorithm>
+#include <cctype>
+
+#include "framework/base/text.hpp"
+#include "framework/config/job_config.hpp"
+
+namespace altiplano {
+namespace {
+
+/// A text as a YAML scalar that reads back as the same text: plain where that is safe, else double-quoted; $ doubled.
+std::string yaml_text(const std::string& text) {
+  auto plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("_./-").find(c) != std::string_view::npos;
+  };
+  bool safe = !text.empty() && std::ranges::all_of(text, plain) &&
+              std::string_view("-").find(text[0]) == std::string_view::npos && text != "null" && text != "NULL" &&
+              text != "Null";
+  if (safe) return text;
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (c == '$') out += '$';
+    out += c == '\n' ? "\\n" : c == '\t' ? "\\t" : std::string(1, c);
+  }
+  return out + "\"";
+}
+
+struct YamlValue {
+  std::string operator()(const std::string& value) const { return yaml_text(value); }
+  std::string operator()(const std::vector<std::string>& values) const {
+    std::vector<std::string> parts;
+    for (const auto& value : values) parts.push_back(yaml_text(value));
+    return "[" + join(parts, ", ") + "]";
+  }
+  std::string operator()(const StringMap& map) const {
+    std::vector<std::string> parts;
+    for (const auto& [key, value] : map) parts.push_back(yaml_text(key) + ": " + yaml_text(value));
+    return "{" + join(parts, ", ") + "}";
+  }
+  template <typename T>
+  std::string operator()(const T& value) const {
+    return to_string(OptionValue(value));
+  }
+};
+
+std::string section_of(const std::string& key) {
+  size_t dot = key.find('.');
+  return dot == std::string::npos ? key : key.substr(0, dot);
+}
+
+/// '|' would end a table cell.
+std::string cell(const std::string& text) {
+  std::string out;
+  for (char c : text) out += c == '|' ? std::string("\\|") : std::string(1, c);
+  return out;
+}
+
+std::string default_cell(const OptionRecord& record) {
+  if (record.required) return "required";
+  if (record.allow_auto && std::holds_alternative<std::monostate>(record.default_value)) return "`auto`";
+  if (std::holds_alternative<std::monostate>(record.default_value)) return "none";
+  return "`" + std::visit(YamlValue{}, record.default_value) + "`";
+}
+
+std::string help_cell(const OptionRecord& record) {
+  if (record.aliases.empty()) return record.help;
+  return fmt::format("{} Also accepted: `{}`.", record.help, join(record.aliases, "`, `"));
+}
+
+}  // namespace
+
+std::string job_text(const Options& options, bool with_origins) {
+  std::string out;
+  for (const auto& record : options.records()) {
+    const OptionValue& value = options.value(record.key);
+    bool unset = std::holds_alternative<std::monostate>(value);
+    std::string line = fmt::format("{}: {}", record.key, unset ? "auto" : std::visit(YamlValue{}, value));
+    if (unset && !record.allow_auto) line = fmt::format("# {}: none", record.key);
+    if (with_origins) line = fmt::format("{:<48}  # {}", line, options.origin(record.key).to_string());
+    out += line + "\n";
+  }
+  return out;
+}
+
+std::string reference_page(const std::vector<OptionRecord>& records) {
+  std::string out, section;
+  for (const auto& record : records) {
+    if (section_of(record.key) != section) {
+      section = section_of(record.key);
+      out += fmt::format("\n## {}\n\n| key | value | default | meaning |\n|---|---|---|---|\n", section);
+    }
+    out += fmt::format("| `{}` | {} | {} | {} |\n", record.key, cell(expected_text(record)), cell(default_cell(record)),
+                       cell(help_cell(record)));
+  }
+  return out;
+}
+
+}  // namespace altiplano

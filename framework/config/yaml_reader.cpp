@@ -1,0 +1,317 @@
+#include "framework/config/yaml_reader.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "framework/base/text.hpp"
+
+namespace altiplano {
+namespace {
+
+using Kind = YamlNode::Kind;
+constexpr int kLast = std::numeric_limits<int>::max();  ///< line of problems that belong to no line
+
+bool is_list(OptionType type) {
+  return type == OptionType::kIntList || type == OptionType::kFloatList || type == OptionType::kStringList;
+}
+
+const char* element_name(OptionType type) {
+  return type == OptionType::kIntList ? "integer" : type == OptionType::kFloatList ? "number" : "text";
+}
+
+std::string quoted_if_odd(const std::string& text) {
+  bool odd = text.empty() || text.find_first_of(" \t\n") != std::string::npos;
+  return odd ? "\"" + text + "\"" : text;
+}
+
+/// What a node is, for "got ...".
+std::string node_text(const YamlNode& node) {
+  switch (node.kind) {
+    case Kind::kScalar:
+      return quoted_if_odd(node.scalar);
+    case Kind::kList:
+      return "a list";
+    case Kind::kMap:
+      return "a map";
+    case Kind::kEmpty:
+      break;
+  }
+  return "nothing";
+}
+
+std::string last_part(const std::string& path) {
+  return path.substr(path.rfind('.') + 1);
+}
+
+std::string prefix_of(const std::string& path) {
+  size_t dot = path.rfind('.');
+  return dot == std::string::npos ? "" : path.substr(0, dot + 1);
+}
+
+YamlNodePointer scalar_node(const std::string& text) {
+  auto node = std::make_shared<YamlNode>();
+  node->kind = Kind::kScalar;
+  node->scalar = text;
+  return node;
+}
+
+}  // namespace
+
+OptionOrigin OptionReader::Source::at(int line, int column) const {
+  if (file.empty()) return {.source = "--set"};
+  return {.file = file, .line = line, .column = column, .source = "file"};
+}
+
+std::string OptionReader::Source::start(int line, int column, const std::string& key) const {
+  return file.empty() ? "--set " + key : fmt::format("{}:{}:{}: {}", file, line, column, key);
+}
+
+OptionReader::OptionReader(std::vector<OptionRecord> records, std::vector<Shorthand> shorthands, VariableLookup lookup)
+    : options_(std::move(records)), shorthands_(std::move(shorthands)), lookup_(std::move(lookup)) {}
+
+void OptionReader::add_problem(int line, int column, std::string text) {
+  problems_.push_back({line, column, std::move(text)});
+}
+
+void OptionReader::read_file(const std::string& file) {
+  std::ifstream stream(file);
+  std::ostringstream text;
+  if (stream) text << stream.rdbuf();
+  unreadable_ = !stream || !text;
+  if (unreadable_) return add_problem(0, 0, fmt::format("{}: cannot be read; is the path right?", file));
+  read_text(text.str(), file);
+}
+
+void OptionReader::read_text(const std::string& text, const std::string& file) {
+  const Source source{file};
+  YamlDocument document = parse_yaml(text);
+  lines_.clear();
+  for (const auto& problem : document.problems) {
+    add_problem(problem.line, problem.column,
+                fmt::format("{}:{}:{}: {}", file, problem.line, problem.column, problem.text));
+  }
+  const YamlNode& root = *document.root;
+  unreadable_ = !document.problems.empty() || root.kind != Kind::kMap;
+  if (!document.problems.empty()) return;
+  if (root.kind == Kind::kMap) return read_map(root, "", source);
+  std::string got = root.kind == Kind::kEmpty ? "empty file" : "got " + node_text(root);
+  add_problem(1, 1, fmt::format("{}:1:1: {}, expected sections: {}", file, got, join(keys_of_section(""), ", ")));
+}
+
+void OptionReader::read_assignment(const std::string& assignment) {
+  size_t equals = assignment.find('=');
+  std::string key = trim(assignment.substr(0, equals));
+  std::string text = equals == std::string::npos ? "" : trim(assignment.substr(equals + 1));
+  if (equals == std::string::npos || key.empty()) {
+    return add_problem(kLast, 0, fmt::format("--set {}: expected key=value, e.g. train.max_steps=100", assignment));
+  }
+  if (text.empty()) {
+    return add_problem(kLast, 0, fmt::format("--set {}: empty value; leave it out to keep the job file's", key));
+  }
+  YamlEntry entry{key, kLast, 0, scalar_node(text)};
+  const OptionRecord* record = options_.find_record(key);
+  bool structured = record != nullptr && (is_list(record->type) || record->type == OptionType::kStringMap);
+  if (structured || text.starts_with('{')) {
+    YamlDocument document = parse_yaml(text);
+    if (!document.problems.empty()) {
+      return add_problem(kLast, 0, fmt::format("--set {}: {}", key, document.problems.front().text));
+    }
+    entry.value = document.root;
+  }
+  lines_.clear();
+  read_entry(entry, key, Source{});
+}
+
+void OptionReader::check_required(const std::string& file) {
+  if (unreadable_) return;
+  for (const auto& record : options_.records()) {
+    if (!record.required || given_.contains(record.key)) continue;
+    add_problem(kLast, 0, fmt::format("{}: {}: missing, expected {}", file, record.key, expected_text(record)));
+  }
+}
+
+Status OptionReader::status() const {
+  if (problems_.empty()) return Status::ok();
+  auto sorted = problems_;
+  std::ranges::stable_sort(sorted, [](const Problem& a, const Problem& b) {
+    return std::pair(a.line, a.column) < std::pair(b.line, b.column);
+  });
+  std::vector<std::string> lines;
+  for (const auto& problem : sorted) lines.push_back(problem.text);
+  return {StatusCode::kInvalidArgument, join(lines, "\n")};
+}
+
+void OptionReader::read_map(const YamlNode& map, const std::string& prefix, const Source& source) {
+  for (const auto& entry : map.entries) read_entry(entry, prefix + entry.key, source);
+}
+
+void OptionReader::read_entry(const YamlEntry& entry, const std::string& path, const Source& source) {
+  if (!is_first(path, entry, source)) return;
+  if (const OptionRecord* record = find_record_or_alias(path, entry, source)) {
+    if (record->key != path && !is_first(record->key, entry, source)) return;
+    return read_option(*record, entry, path, source);
+  }
+  const Shorthand* shorthand = find_shorthand(path);
+  if (shorthand != nullptr && entry.value->kind == Kind::kScalar) {
+    for (const auto& target : shorthand->targets) {
+      if (is_first(target, entry, source)) read_option(*options_.find_record(target), entry, path, source);
+    }
+    return;
+  }
+  if (!keys_of_section(path + ".").empty()) return read_section(entry, path, source);
+  if (std::ranges::any_of(ignored_sections_, [&](const auto& section) { return path.starts_with(section); })) return;
+  add_problem(entry.line, entry.column,
+              fmt::format("{}: unknown key{}", source.start(entry.line, entry.column, path), suggestion(path)));
+}
+
+void OptionReader::read_section(const YamlEntry& entry, const std::string& path, const Source& source) {
+  if (entry.value->kind == Kind::kMap) return read_map(*entry.value, path + ".", source);
+  bool empty = entry.value->kind == Kind::kEmpty;
+  int line = empty ? entry.line : entry.value->line, column = empty ? entry.column : entry.value->column;
+  if (source.file.empty()) line = kLast;
+  std::string expected = join(keys_of_section(path + "."), ", ");
+  add_problem(line, column,
+              fmt::format("{}: {}, expected a section with keys among {}", source.start(line, column, path),
+                          empty ? "empty value" : "got " + node_text(*entry.value), expected));
+}
+
+void OptionReader::read_option(const OptionRecord& record, const YamlEntry& entry, const std::string& path,
+                               const Source& source) {
+  given_.insert(record.key);
+  const YamlNode& node = *entry.value;
+  bool nothing = node.kind == Kind::kEmpty;
+  int line = nothing ? entry.line : node.line, column = nothing ? entry.column : node.column;
+  if (source.file.empty()) line = kLast;
+  if (nothing || (node.kind == Kind::kScalar && node.scalar.empty())) {
+    return add_problem(
+        line, column,
+        fmt::format("{}: empty value, expected {}", source.start(line, column, path), expected_text(record)));
+  }
+  auto value = value_of(record, node, source);
+  Status status = value ? options_.set(record.key, std::move(value).value(), source.at(line, column)) : value.status();
+  if (!status) add_problem(line, column, status.message());
+}
+
+Result<OptionValue> OptionReader::value_of(const OptionRecord& record, const YamlNode& node, const Source& source) {
+  const std::string where = source.start(node.line, node.column, record.key);
+  bool is_auto = node.kind == Kind::kScalar && node.scalar == "auto";
+  if (is_auto && record.allow_auto) return OptionValue();
+  Kind due = record.type == OptionType::kStringMap ? Kind::kMap : is_list(record.type) ? Kind::kList : Kind::kScalar;
+  if (node.kind != due) {
+    std::string hint = due == Kind::kList && node.kind == Kind::kScalar ? fmt::format("; write [{}]", node.scalar) : "";
+    return Status(StatusCode::kInvalidArgument, expected_but_got(where, node_text(node), record).message() + hint);
+  }
+  if (due == Kind::kMap) return map_of(record, node, source);
+  if (due == Kind::kList) return list_of(record, node, source);
+  return scalar_of(record, node, where);
+}
+
+Result<OptionValue> OptionReader::scalar_of(const OptionRecord& record, const YamlNode& node,
+                                            const std::string& where) {
+  auto text = expand_variables(node.scalar, lookup_);
+  if (!text) return invalid_argument("{}: {}", where, text.status().message());
+  if (text->empty()) return invalid_argument("{}: {} is an empty text", where, node.scalar);
+  if (auto value = scalar_from_text(record.type, *text)) return *value;
+  std::string message = is_list(record.type) ? fmt::format("{}: got {}, expected {}", where, quoted_if_odd(*text),
+                                                           element_name(record.type))
+                                             : expected_but_got(where, quoted_if_odd(*text), record).message();
+  return Status(StatusCode::kInvalidArgument, message + scalar_hint(record.type, *text));
+}
+
+Result<OptionValue> OptionReader::list_of(const OptionRecord& record, const YamlNode& node, const Source& source) {
+  std::vector<int64_t> integers;
+  std::vector<double> numbers;
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < node.items.size(); ++i) {
+    const YamlNode& item = *node.items[i];
+    const std::string where = source.start(item.line, item.column, fmt::format("{}[{}]", record.key, i));
+    if (item.kind != Kind::kScalar || item.scalar.empty()) {
+      return invalid_argument("{}: got {}, expected {}", where, node_text(item), element_name(record.type));
+    }
+    ALTIPLANO_ASSIGN(OptionValue value, scalar_of(record, item, where));
+    if (auto* integer = std::get_if<int64_t>(&value)) integers.push_back(*integer);
+    if (auto* number = std::get_if<double>(&value)) numbers.push_back(*number);
+    if (auto* text = std::get_if<std::string>(&value)) texts.push_back(*text);
+  }
+  if (record.type == OptionType::kIntList) return OptionValue(std::move(integers));
+  if (record.type == OptionType::kFloatList) return OptionValue(std::move(numbers));
+  return OptionValue(std::move(texts));
+}
+
+Result<OptionValue> OptionReader::map_of(const OptionRecord& record, const YamlNode& node, const Source& source) {
+  StringMap map;
+  std::map<std::string, int> lines;
+  for (const auto& entry : node.entries) {
+    const std::string where = source.start(entry.line, entry.column, fmt::format("{}[{}]", record.key, entry.key));
+    if (auto [first, fresh] = lines.emplace(entry.key, entry.line); !fresh) {
+      return invalid_argument("{}: given twice, first in line {}", where, first->second);
+    }
+    if (entry.value->kind != Kind::kScalar) {
+      bool list = entry.value->kind == Kind::kList || entry.value->kind == Kind::kMap;
+      return invalid_argument("{}: got {}, expected text{}", where, node_text(*entry.value),
+                              list ? " (put it in quotes)" : "");
+    }
+    OptionRecord text_record{.key = record.key, .type = OptionType::kString};
+    ALTIPLANO_ASSIGN(OptionValue value, scalar_of(text_record, *entry.value, where));
+    map.emplace_back(entry.key, std::get<std::string>(std::move(value)));
+  }
+  return OptionValue(std::move(map));
+}
+
+bool OptionReader::is_first(const std::string& path, const YamlEntry& entry, const Source& source) {
+  auto [first, fresh] = lines_.emplace(path, entry.line);
+  if (!fresh) {
+    add_problem(
+        entry.line, entry.column,
+        fmt::format("{}: given twice, first in line {}", source.start(entry.line, entry.column, path), first->second));
+  }
+  return fresh;
+}
+
+const OptionRecord* OptionReader::find_record_or_alias(const std::string& path, const YamlEntry& entry,
+                                                       const Source& source) {
+  if (const OptionRecord* record = options_.find_record(path)) return record;
+  for (const auto& record : options_.records()) {
+    if (std::ranges::find(record.aliases, path) == record.aliases.end()) continue;
+    notices_.push_back(fmt::format("{}: read as {}", source.start(entry.line, entry.column, path), record.key));
+    return &record;
+  }
+  return nullptr;
+}
+
+const Shorthand* OptionReader::find_shorthand(const std::string& path) const {
+  auto at = std::ranges::find(shorthands_, path, &Shorthand::key);
+  return at == shorthands_.end() ? nullptr : &*at;
+}
+
+std::vector<std::string> OptionReader::keys_of_section(const std::string& prefix) const {
+  std::vector<std::string> keys;
+  for (const auto& record : options_.records()) {
+    if (!record.key.starts_with(prefix)) continue;
+    std::string rest = record.key.substr(prefix.size());
+    std::string key = rest.substr(0, rest.find('.'));
+    if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+  }
+  return keys;
+}
+
+/// Nearest sibling; else the same word or the nearest key elsewhere; else what the section knows.
+std::string OptionReader::suggestion(const std::string& path) const {
+  const std::string prefix = prefix_of(path), word = last_part(path);
+  const auto siblings = keys_of_section(prefix);
+  if (auto near = did_you_mean(word, siblings)) return fmt::format("; did you mean {}?", *near);
+  std::vector<std::string> all;
+  for (const auto& record : options_.records()) {
+    if (last_part(record.key) == word) return fmt::format("; did you mean {}?", record.key);
+    all.push_back(record.key);
+  }
+  if (prefix.empty()) return fmt::format("; known sections: {}", join(siblings, ", "));
+  if (!siblings.empty())
+    return fmt::format("; known keys of {}: {}", prefix.substr(0, prefix.size() - 1), join(siblings, ", "));
+  auto near = did_you_mean(path, all);
+  return near ? fmt::format("; did you mean {}?", *near) : "";
+}
+
+}  // namespace altiplano
