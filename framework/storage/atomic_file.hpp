@@ -1,0 +1,40 @@
+#pragma once
+// Atomic publish: a reader sees the old content, the new content, or nothing, never half of it, whatever instant the writer dies at.
+// Write under a temporary name, fsync, rename, fsync the directory.
+#include <string>
+#include <string_view>
+
+#include "framework/base/status.hpp"
+
+namespace altiplano {
+
+/// A file that appears under its name only when commit() succeeds. The writer writes to temporary_path() (beside `path`, so that the
+/// rename stays in one file system) by any means; without commit() the destructor removes it. Movable, owned by one thread.
+class AtomicFile {
+ public:
+  /// Fails when the directory is missing or not writable.
+  static Result<AtomicFile> create(const std::string& path);
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&& other) noexcept;
+  ~AtomicFile();
+
+  const std::string& path() const { return path_; }
+  const std::string& temporary_path() const { return temporary_; }
+  /// fsync, rename over `path`, fsync the directory.
+  Status commit();
+
+ private:
+  AtomicFile() = default;
+  void discard() noexcept;
+  std::string path_, temporary_;
+};
+
+Status write_file_atomically(const std::string& path, std::string_view content);
+Status sync_file(const std::string& path);
+Status sync_directory(const std::string& path);
+/// Syncs `from` itself (the files in it were synced by their writers), renames it to `to`, syncs the parent. Fails when `to` exists.
+Status publish_directory(const std::string& from, const std::string& to);
+/// Whole file as text. The message has the path and the system's reason.
+Result<std::string> read_file(const std::string& path);
+
+}  // namespace altiplano
