@@ -13,6 +13,7 @@ find_library(DNNL_LIBRARY dnnl REQUIRED)
 find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp REQUIRED)
 add_library(DNNL::dnnl UNKNOWN IMPORTED)
 set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION ${DNNL_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${DNNL_INCLUDE_DIR})
+find_package(ICU REQUIRED COMPONENTS uc)  # Unicode classes of the GPT-2 tokenizer
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 
 add_library(altiplano_hdf5 INTERFACE)

@@ -1,0 +1,110 @@
+#include "framework/runtime/data/token_file.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "framework/runtime/data/token_format.hpp"
+
+namespace altiplano {
+namespace {
+
+Result<std::string> read_text(const Hdf5File& file, const std::string& name) {
+  ALTIPLANO_ASSIGN(DatasetInfo info, file.info(name));
+  if (info.type != ElementType::kU8 || info.extents.size() != 1) {
+    return runtime_failure("{}: dataset '{}' is not text", file.path(), name);
+  }
+  std::string text(static_cast<size_t>(info.extents[0]), '\0');
+  ALTIPLANO_RETURN_IF_ERROR(file.read(name, {0}, info.extents, text.data()));
+  return text;
+}
+
+Status check_format(const Hdf5File& file) {
+  if (!file.has_attribute("/", "format")) {
+    return invalid_argument("{}: an HDF5 file, but not one of tokens; make one with: altiplano data pack", file.path());
+  }
+  ALTIPLANO_ASSIGN(std::string format, file.string_attribute("/", "format"));
+  ALTIPLANO_ASSIGN(int64_t version, file.int_attribute("/", "format_version"));
+  if (format != kTokenFormat) {
+    return invalid_argument("{}: holds '{}', expected '{}'", file.path(), format, kTokenFormat);
+  }
+  if (version != kTokenFormatVersion) {
+    return invalid_argument("{}: token file format {}, this program reads format {}; pack the text again", file.path(),
+                            version, kTokenFormatVersion);
+  }
+  return Status::ok();
+}
+
+Status read_numbers(const Hdf5File& file, TokenFileInfo& info) {
+  const std::pair<const char*, int64_t*> numbers[] = {{"vocab_size", &info.vocab_size},
+                                                      {"num_tokens", &info.num_tokens},
+                                                      {"min_id", &info.min_id},
+                                                      {"max_id", &info.max_id},
+                                                      {"max_id_offset", &info.max_id_offset}};
+  for (auto [key, value] : numbers) {
+    ALTIPLANO_ASSIGN(*value, file.int_attribute("/", key));
+  }
+  return Status::ok();
+}
+
+Status read_sources(const Hdf5File& file, TokenFileInfo& info) {
+  ALTIPLANO_ASSIGN(std::string text, read_text(file, "/sources"));
+  auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_array()) return runtime_failure("{}: dataset '/sources' is damaged", file.path());
+  for (const auto& source : json) info.sources.push_back(source.is_string() ? source.get<std::string>() : source.dump());
+  return Status::ok();
+}
+
+Status check_datasets(const Hdf5File& file, TokenFileInfo& info) {
+  ALTIPLANO_ASSIGN(DatasetInfo tokens, file.info("/tokens"));
+  ALTIPLANO_ASSIGN(DatasetInfo documents, file.info("/documents"));
+  bool is_unsigned = tokens.type == ElementType::kU16 || tokens.type == ElementType::kU32;
+  if (!is_unsigned || tokens.extents != Extents{info.num_tokens} || documents.extents.size() != 1) {
+    return runtime_failure("{}: dataset '/tokens' does not match the attributes of the file", file.path());
+  }
+  if (info.num_tokens == 0) return invalid_argument("{}: has no tokens", file.path());
+  info.num_documents = documents.extents[0];
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<TokenFile> TokenFile::open(const std::string& path) {
+  ALTIPLANO_ASSIGN(Hdf5File file, Hdf5File::open(path));
+  ALTIPLANO_RETURN_IF_ERROR(check_format(file));
+  TokenFileInfo info;
+  info.path = path;
+  ALTIPLANO_ASSIGN(info.tokenizer, file.string_attribute("/", "tokenizer"));
+  ALTIPLANO_RETURN_IF_ERROR(read_numbers(file, info));
+  ALTIPLANO_RETURN_IF_ERROR(read_sources(file, info));
+  ALTIPLANO_RETURN_IF_ERROR(check_datasets(file, info));
+  return TokenFile(std::move(file), std::move(info));
+}
+
+Status TokenFile::read(int64_t offset, std::span<int32_t> ids) const {
+  auto count = static_cast<int64_t>(ids.size());
+  ALTIPLANO_ASSIGN(DatasetInfo tokens, file_.info("/tokens"));
+  if (tokens.type == ElementType::kU32) return file_.read("/tokens", {offset}, {count}, ids.data());
+  std::vector<uint16_t> narrow(ids.size());
+  ALTIPLANO_RETURN_IF_ERROR(file_.read("/tokens", {offset}, {count}, narrow.data()));
+  std::copy(narrow.begin(), narrow.end(), ids.begin());
+  return Status::ok();
+}
+
+Result<std::vector<int64_t>> TokenFile::documents() const {
+  std::vector<int64_t> starts(static_cast<size_t>(info_.num_documents));
+  ALTIPLANO_RETURN_IF_ERROR(file_.read("/documents", {0}, {info_.num_documents}, starts.data()));
+  return starts;
+}
+
+Result<std::unique_ptr<Tokenizer>> TokenFile::tokenizer() const {
+  std::map<std::string, std::string> assets;
+  for (const char* key : {"vocab", "merges"}) {
+    std::string name = std::string("/tokenizer/") + key;
+    if (!file_.has(name)) continue;
+    ALTIPLANO_ASSIGN(assets[key], read_text(file_, name));
+  }
+  auto tokenizer = make_tokenizer(info_.tokenizer, assets);
+  if (!tokenizer) return Status(tokenizer.status()).with_context(fmt::format("while reading the tokenizer of {}", info_.path));
+  return tokenizer;
+}
+
+}  // namespace altiplano
