@@ -79,7 +79,9 @@ AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
   return *this;
 }
 
-AtomicFile::~AtomicFile() { discard(); }
+AtomicFile::~AtomicFile() {
+  discard();
+}
 
 void AtomicFile::discard() noexcept {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
@@ -100,8 +102,12 @@ Status write_file_atomically(const std::string& path, std::string_view content) 
   return file.commit();
 }
 
-Status sync_file(const std::string& path) { return sync(path, O_RDONLY); }
-Status sync_directory(const std::string& path) { return sync(path, O_RDONLY | O_DIRECTORY); }
+Status sync_file(const std::string& path) {
+  return sync(path, O_RDONLY);
+}
+Status sync_directory(const std::string& path) {
+  return sync(path, O_RDONLY | O_DIRECTORY);
+}
 
 Status publish_directory(const std::string& from, const std::string& to) {
   std::error_code error;

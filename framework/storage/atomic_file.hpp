@@ -1,6 +1,6 @@
 #pragma once
-// Atomic publish: a reader sees the old content, the new content, or nothing, never half of it, whatever instant the writer dies at.
-// Write under a temporary name, fsync, rename, fsync the directory.
+// Atomic publish: a reader sees the old content, the new content, or nothing, never half of it, whatever instant the
+// writer dies at. Write under a temporary name, fsync, rename, fsync the directory.
 #include <string>
 #include <string_view>
 
@@ -8,8 +8,9 @@
 
 namespace altiplano {
 
-/// A file that appears under its name only when commit() succeeds. The writer writes to temporary_path() (beside `path`, so that the
-/// rename stays in one file system) by any means; without commit() the destructor removes it. Movable, owned by one thread.
+/// A file that appears under its name only when commit() succeeds. The writer writes to temporary_path() (beside
+/// `path`, so that the rename stays in one file system) by any means; without commit() the destructor removes it.
+/// Movable, owned by one thread.
 class AtomicFile {
  public:
   /// Fails when the directory is missing or not writable.
@@ -32,7 +33,8 @@ class AtomicFile {
 Status write_file_atomically(const std::string& path, std::string_view content);
 Status sync_file(const std::string& path);
 Status sync_directory(const std::string& path);
-/// Syncs `from` itself (the files in it were synced by their writers), renames it to `to`, syncs the parent. Fails when `to` exists.
+/// Syncs `from` itself (the files in it were synced by their writers), renames it to `to`, syncs the parent. Fails when
+/// `to` exists.
 Status publish_directory(const std::string& from, const std::string& to);
 /// Whole file as text. The message has the path and the system's reason.
 Result<std::string> read_file(const std::string& path);

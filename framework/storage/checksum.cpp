@@ -11,7 +11,9 @@
 
 namespace altiplano {
 
-uint64_t checksum(const void* data, size_t bytes) { return XXH3_64bits(data, bytes); }
+uint64_t checksum(const void* data, size_t bytes) {
+  return XXH3_64bits(data, bytes);
+}
 
 Result<FileDigest> digest_file(const std::string& path) {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
@@ -31,7 +33,9 @@ Result<FileDigest> digest_file(const std::string& path) {
   return digest;
 }
 
-std::string checksum_text(uint64_t checksum) { return fmt::format("{:016x}", checksum); }
+std::string checksum_text(uint64_t checksum) {
+  return fmt::format("{:016x}", checksum);
+}
 
 std::optional<uint64_t> checksum_from_text(std::string_view text) {
   uint64_t value = 0;

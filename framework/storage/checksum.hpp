@@ -1,5 +1,6 @@
 #pragma once
-// Checksums of buffers and whole files: XXH3-64 (xxhash). Text form in manifests: 16 lower-case hex digits. Thread-safe.
+// Checksums of buffers and whole files: XXH3-64 (xxhash). Text form in manifests: 16 lower-case hex digits.
+// Thread-safe.
 #include <cstddef>
 #include <cstdint>
 #include <optional>

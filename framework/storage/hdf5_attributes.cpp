@@ -16,13 +16,15 @@ bool remove_if_present(hid_t file, const std::string& object, const std::string&
   return exists == 0 || (exists > 0 && H5Adelete_by_name(file, object.c_str(), key.c_str(), H5P_DEFAULT) >= 0);
 }
 
-bool write_attribute(hid_t file, const std::string& object, const std::string& key, hid_t type, const void* value) {
-  if (!remove_if_present(file, object, key)) return false;
+Status write_attribute(const std::string& path, hid_t file, const std::string& object, const std::string& key,
+                       hid_t type, const void* value) {
+  if (!remove_if_present(file, object, key)) return failure(path, attribute_text(object, key), "replaced");
   Handle space(H5Screate(H5S_SCALAR), H5Sclose);
-  Handle attribute(H5Acreate_by_name(file, object.c_str(), key.c_str(), type, space.get(), H5P_DEFAULT, H5P_DEFAULT,
-                                     H5P_DEFAULT),
-                   H5Aclose);
-  return attribute.is_valid() && H5Awrite(attribute.get(), type, value) >= 0;
+  Handle attribute(
+      H5Acreate_by_name(file, object.c_str(), key.c_str(), type, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+      H5Aclose);
+  if (attribute.is_valid() && H5Awrite(attribute.get(), type, value) >= 0) return Status::ok();
+  return failure(path, attribute_text(object, key), "written");
 }
 
 Handle open_attribute(hid_t file, const std::string& object, const std::string& key) {
@@ -41,23 +43,17 @@ Handle string_type(size_t length) {
 
 Status Hdf5File::set_attribute(const std::string& object, const std::string& key, const std::string& value) {
   Lock lock;
-  if (write_attribute(file_, object, key, string_type(value.size()).get(), value.c_str())) return Status::ok();
-  return failure(path_, attribute_text(object, key), "written");
-}
-
-Status Hdf5File::set_number(const std::string& object, const std::string& key, int64_t type, const void* value) {
-  if (write_attribute(file_, object, key, type, value)) return Status::ok();
-  return failure(path_, attribute_text(object, key), "written");
+  return write_attribute(path_, file_, object, key, string_type(value.size()).get(), value.c_str());
 }
 
 Status Hdf5File::set_attribute(const std::string& object, const std::string& key, int64_t value) {
   Lock lock;
-  return set_number(object, key, H5T_NATIVE_INT64, &value);
+  return write_attribute(path_, file_, object, key, H5T_NATIVE_INT64, &value);
 }
 
 Status Hdf5File::set_attribute(const std::string& object, const std::string& key, double value) {
   Lock lock;
-  return set_number(object, key, H5T_NATIVE_DOUBLE, &value);
+  return write_attribute(path_, file_, object, key, H5T_NATIVE_DOUBLE, &value);
 }
 
 bool Hdf5File::has_attribute(const std::string& object, const std::string& key) const {
@@ -76,7 +72,8 @@ Result<std::string> Hdf5File::string_attribute(const std::string& object, const 
     return runtime_failure("{}: {} is not text of fixed length", path_, attribute_text(object, key));
   }
   std::string value(H5Tget_size(type.get()), '\0');
-  if (H5Aread(attribute.get(), type.get(), value.data()) < 0) return failure(path_, attribute_text(object, key), "read");
+  if (H5Aread(attribute.get(), type.get(), value.data()) < 0)
+    return failure(path_, attribute_text(object, key), "read");
   return std::string(value.c_str());
 }
 

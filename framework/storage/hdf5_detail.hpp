@@ -10,7 +10,8 @@
 
 namespace altiplano::hdf5 {
 
-/// Taken by every public call; recursive, because public calls use each other. Taking it also silences HDF5's own printing.
+/// Taken by every public call; recursive, because public calls use each other. Taking it also silences HDF5's own
+/// printing.
 class Lock {
  public:
   Lock();
@@ -39,7 +40,8 @@ class Handle {
 
 /// What the error stack says, innermost first, and clears it.
 std::string take_error_text();
-/// "path: dataset 'name': cannot be read: <reason>", with an explanation where the reason is a known one.
+/// "path: dataset 'name': cannot be read: <reason>", with an explanation where the reason is a known one. Call it
+/// before any Handle closes: a call that succeeds clears HDF5's error stack.
 Status failure(const std::string& path, const std::string& object, const std::string& what);
 
 hid_t memory_type(ElementType type);  ///< in the machine's byte order

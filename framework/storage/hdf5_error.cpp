@@ -24,12 +24,14 @@ struct KnownReason {
 };
 constexpr KnownReason kKnownReasons[] = {
     {"unable to lock file",
-     "another process holds a lock on it, or the file system refuses locks; files are published complete and never changed, so "
+     "another process holds a lock on it, or the file system refuses locks; files are published complete and never "
+     "changed, so "
      "running with HDF5_USE_FILE_LOCKING=FALSE is safe"},
-    {"truncated file", "the file is shorter than its own header says: a copy or a write was cut off; copy or write it again"},
+    {"truncated file",
+     "the file is shorter than its own header says: a copy or a write was cut off; copy or write it again"},
     {"file signature not found", "this is not an HDF5 file, or its beginning is damaged"},
     {"already open for write", "a writer died while it had the file open; write it again"},
-    {"fletcher32 checksum", "the stored checksum of a chunk does not match: bits of the file have changed"},
+    {"Fletcher32 checksum", "the stored checksum of a chunk does not match: bits of the file have changed"},
     {"No space left on device", "the disk is full"},
     {"No such file or directory", "there is no such file"},
     {"Permission denied", "the file may not be read or written by this user"},
@@ -44,7 +46,9 @@ std::string explanation_of(const std::string& text) {
 
 }  // namespace
 
-Lock::Lock() : lock_(process_mutex()) { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
+Lock::Lock() : lock_(process_mutex()) {
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+}
 
 std::string take_error_text() {
   std::vector<std::string> lines;
@@ -60,33 +64,48 @@ Status failure(const std::string& path, const std::string& object, const std::st
   std::string place = object.empty() ? path : fmt::format("{}: {}", path, object);
   std::string explanation = explanation_of(reason);
   if (explanation.empty()) return runtime_failure("{}: cannot be {}: HDF5: {}", place, what, reason);
-  return runtime_failure("{}: cannot be {}: {} (HDF5: {})", place, what, explanation, reason.substr(0, reason.find(';')));
+  return runtime_failure("{}: cannot be {}: {} (HDF5: {})", place, what, explanation,
+                         reason.substr(0, reason.find(';')));
 }
 
 hid_t memory_type(ElementType type) {
   switch (type) {
-    case ElementType::kF64: return H5T_NATIVE_DOUBLE;
-    case ElementType::kF32: return H5T_NATIVE_FLOAT;
-    case ElementType::kI64: return H5T_NATIVE_INT64;
-    case ElementType::kI32: return H5T_NATIVE_INT32;
-    case ElementType::kU32: return H5T_NATIVE_UINT32;
+    case ElementType::kF64:
+      return H5T_NATIVE_DOUBLE;
+    case ElementType::kF32:
+      return H5T_NATIVE_FLOAT;
+    case ElementType::kI64:
+      return H5T_NATIVE_INT64;
+    case ElementType::kI32:
+      return H5T_NATIVE_INT32;
+    case ElementType::kU32:
+      return H5T_NATIVE_UINT32;
     case ElementType::kBF16:
-    case ElementType::kU16: return H5T_NATIVE_UINT16;
-    case ElementType::kU8: return H5T_NATIVE_UINT8;
+    case ElementType::kU16:
+      return H5T_NATIVE_UINT16;
+    case ElementType::kU8:
+      return H5T_NATIVE_UINT8;
   }
   return -1;
 }
 
 hid_t file_type(ElementType type) {
   switch (type) {
-    case ElementType::kF64: return H5T_IEEE_F64LE;
-    case ElementType::kF32: return H5T_IEEE_F32LE;
-    case ElementType::kI64: return H5T_STD_I64LE;
-    case ElementType::kI32: return H5T_STD_I32LE;
-    case ElementType::kU32: return H5T_STD_U32LE;
+    case ElementType::kF64:
+      return H5T_IEEE_F64LE;
+    case ElementType::kF32:
+      return H5T_IEEE_F32LE;
+    case ElementType::kI64:
+      return H5T_STD_I64LE;
+    case ElementType::kI32:
+      return H5T_STD_I32LE;
+    case ElementType::kU32:
+      return H5T_STD_U32LE;
     case ElementType::kBF16:
-    case ElementType::kU16: return H5T_STD_U16LE;
-    case ElementType::kU8: return H5T_STD_U8LE;
+    case ElementType::kU16:
+      return H5T_STD_U16LE;
+    case ElementType::kU8:
+      return H5T_STD_U8LE;
   }
   return -1;
 }

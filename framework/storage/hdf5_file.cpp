@@ -11,9 +11,13 @@ using hdf5::failure;
 using hdf5::Handle;
 using hdf5::Lock;
 
-std::string dataset_text(const std::string& name) { return fmt::format("dataset '{}'", name); }
+std::string dataset_text(const std::string& name) {
+  return fmt::format("dataset '{}'", name);
+}
 
-std::vector<hsize_t> sizes(const Extents& extents) { return {extents.begin(), extents.end()}; }
+std::vector<hsize_t> sizes(const Extents& extents) {
+  return {extents.begin(), extents.end()};
+}
 
 /// Scalar for no dims. HDF5's "unlimited" dims need a chunked layout.
 Handle make_space(const Extents& extents, bool is_growable = false) {
@@ -23,8 +27,8 @@ Handle make_space(const Extents& extents, bool is_growable = false) {
   return {H5Screate_simple(static_cast<int>(current.size()), current.data(), maximum.data()), H5Sclose};
 }
 
-/// Publishing is atomic and files are never changed afterwards, so locks protect nothing; on some file systems they fail. The
-/// environment variable HDF5_USE_FILE_LOCKING overrides this inside HDF5.
+/// Publishing is atomic and files are never changed afterwards, so locks protect nothing; on some file systems they
+/// fail. The environment variable HDF5_USE_FILE_LOCKING overrides this inside HDF5.
 Handle file_access() {
   Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_file_locking(access.get(), false, true);
@@ -65,9 +69,12 @@ ElementType element_type(hid_t type, bool is_bf16) {
 bool is_supported(hid_t type) {
   size_t size = H5Tget_size(type);
   switch (H5Tget_class(type)) {
-    case H5T_FLOAT: return size == 4 || size == 8;
-    case H5T_INTEGER: return H5Tget_sign(type) == H5T_SGN_2 ? size == 4 || size == 8 : size <= 4;
-    default: return false;
+    case H5T_FLOAT:
+      return size == 4 || size == 8;
+    case H5T_INTEGER:
+      return H5Tget_sign(type) == H5T_SGN_2 ? size == 4 || size == 8 : size <= 4;
+    default:
+      return false;
   }
 }
 
@@ -91,7 +98,8 @@ Result<Hdf5File> Hdf5File::create(const std::string& path) {
   Lock lock;
   Hdf5File file;
   file.path_ = path;
-  file.file_ = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, file_access().get());
+  Handle access = file_access();
+  file.file_ = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get());
   if (file.file_ < 0) return failure(path, "", "created");
   return file;
 }
@@ -100,7 +108,8 @@ Result<Hdf5File> Hdf5File::open(const std::string& path) {
   Lock lock;
   Hdf5File file;
   file.path_ = path;
-  file.file_ = H5Fopen(path.c_str(), H5F_ACC_RDONLY, file_access().get());
+  Handle access = file_access();
+  file.file_ = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get());
   if (file.file_ < 0) return failure(path, "", "opened");
   return file;
 }
@@ -117,7 +126,9 @@ Hdf5File& Hdf5File::operator=(Hdf5File&& other) noexcept {
   return *this;
 }
 
-Hdf5File::~Hdf5File() { release(); }
+Hdf5File::~Hdf5File() {
+  release();
+}
 
 void Hdf5File::release() noexcept {
   if (file_ < 0) return;
@@ -215,7 +226,8 @@ Status Hdf5File::transfer(bool is_write, const std::string& name, const Extents&
   herr_t done = is_write ? H5Dwrite(id, type, memory_space.get(), file_space.get(), H5P_DEFAULT, data)
                          : H5Dread(id, type, memory_space.get(), file_space.get(), H5P_DEFAULT, data);
   if (done >= 0) return Status::ok();
-  return failure(path_, fmt::format("dataset '{}' box {}", name, box_text(origin, extents)), is_write ? "written" : "read");
+  return failure(path_, fmt::format("dataset '{}' box {}", name, box_text(origin, extents)),
+                 is_write ? "written" : "read");
 }
 
 Status Hdf5File::write(const std::string& name, const Extents& origin, const Extents& extents, const void* data) {
@@ -231,7 +243,8 @@ Result<DatasetInfo> Hdf5File::info(const std::string& name) const {
   ALTIPLANO_ASSIGN(hid_t id, dataset(name));
   Handle type(H5Dget_type(id), H5Tclose), space(H5Dget_space(id), H5Sclose);
   if (!type.is_valid() || !space.is_valid()) return failure(path_, dataset_text(name), "described");
-  if (!is_supported(type.get())) return runtime_failure("{}: dataset '{}' has an element type not used here", path_, name);
+  if (!is_supported(type.get()))
+    return runtime_failure("{}: dataset '{}' has an element type not used here", path_, name);
   return DatasetInfo{element_type(type.get(), H5Aexists(id, "dtype") > 0), extents_of(space.get())};
 }
 

@@ -1,9 +1,9 @@
 #pragma once
-// storage/ (L1): HDF5 files (the only home of hdf5.h), checksums, atomic publish. Used by checkpoints, data and the profile database.
-// May include base/ only.
+// storage/ (L1): HDF5 files (the only home of hdf5.h), checksums, atomic publish. Used by checkpoints, data and the
+// profile database. May include base/ only.
 //
-// Hdf5File: one open file with named datasets and attributes. HDF5 itself never prints: its error stack becomes the Status, with file
-// and dataset named. Thread-safe: Debian's HDF5 is not, so every call holds one lock of the process.
+// Hdf5File: one open file with named datasets and attributes. HDF5 itself never prints: its error stack becomes the
+// Status, with file and dataset named. Thread-safe: Debian's HDF5 is not, so every call holds one lock of the process.
 #include <cstdint>
 #include <map>
 #include <string>
@@ -32,7 +32,8 @@ struct DatasetInfo {
   Extents extents;
 };
 
-/// A part of a virtual dataset: the box at `origin` is the whole dataset `dataset` of `file` (relative to the virtual file's folder).
+/// A part of a virtual dataset: the box at `origin` is the whole dataset `dataset` of `file` (relative to the virtual
+/// file's folder).
 struct VirtualPart {
   std::string file, dataset;
   Extents origin, extents;
@@ -53,7 +54,8 @@ class Hdf5File {
   Status close();
 
   /// Groups on the way are created. A scalar has empty extents; extents of 0 are fine.
-  Status create_dataset(const std::string& name, ElementType type, const Extents& extents, const DatasetOptions& options = {});
+  Status create_dataset(const std::string& name, ElementType type, const Extents& extents,
+                        const DatasetOptions& options = {});
   Status create_virtual_dataset(const std::string& name, ElementType type, const Extents& extents,
                                 const std::vector<VirtualPart>& parts);
   /// Grows dim 0 of a growable dataset to `extent`.
@@ -80,9 +82,9 @@ class Hdf5File {
   Hdf5File() = default;
   Result<int64_t> dataset(const std::string& name) const;
   Status finish_dataset(const std::string& name, ElementType type, int64_t id);
-  Status set_number(const std::string& object, const std::string& key, int64_t type, const void* value);
   Status read_number(const std::string& object, const std::string& key, int64_t type, void* value) const;
-  Status transfer(bool is_write, const std::string& name, const Extents& origin, const Extents& extents, void* data) const;
+  Status transfer(bool is_write, const std::string& name, const Extents& origin, const Extents& extents,
+                  void* data) const;
   void release() noexcept;
 
   std::string path_;

@@ -9,12 +9,15 @@ namespace altiplano {
 namespace {
 
 /// A window of s tokens needs one more for its last label.
-int64_t windows_in(int64_t num_tokens, int64_t seq_length) { return std::max<int64_t>(0, (num_tokens - 1) / seq_length); }
+int64_t windows_in(int64_t num_tokens, int64_t seq_length) {
+  return std::max<int64_t>(0, (num_tokens - 1) / seq_length);
+}
 
 Status check_ids(const char* key, const TokenFileInfo& info, int64_t vocab_size) {
   if (info.max_id < vocab_size) return Status::ok();
   return invalid_argument(
-      "{}: {} has token id {} at token {}, model.vocab_size is {}; every id must be below it: the {} tokenizer needs vocab_size {} or more",
+      "{}: {} has token id {} at token {}, model.vocab_size is {}; every id must be below it: the {} tokenizer needs "
+      "vocab_size {} or more",
       key, info.path, info.max_id, info.max_id_offset, vocab_size, info.tokenizer, info.vocab_size);
 }
 
@@ -36,7 +39,8 @@ Result<BatchSource> BatchSource::open(const BatchSourceOptions& options) {
 Status BatchSource::split() {
   int64_t seq = options_.seq_length, tokens = train_.info().num_tokens, all = windows_in(tokens, seq);
   bool by_fraction = !own_validation_ && options_.validation_fraction > 0;
-  auto wanted = by_fraction ? static_cast<int64_t>(std::floor(static_cast<double>(all) * options_.validation_fraction)) : 0;
+  auto wanted =
+      by_fraction ? static_cast<int64_t>(std::floor(static_cast<double>(all) * options_.validation_fraction)) : 0;
   training_ = {0, all - wanted};
   // One token later than the last training window: that token is a label of training.
   int64_t begin = training_.count * seq + 1;
@@ -44,7 +48,8 @@ Status BatchSource::split() {
   if (own_validation_) validation_ = {0, windows_in(own_validation_->info().num_tokens, seq)};
   if (training_.count < options_.global_batch_size) {
     return invalid_argument(
-        "data.train has {} samples of {} tokens, global_batch_size {}: one step needs a whole batch; use a smaller train.global_batch_size "
+        "data.train has {} samples of {} tokens, global_batch_size {}: one step needs a whole batch; use a smaller "
+        "train.global_batch_size "
         "or train.seq_length, or more text ({} has {} tokens)",
         training_.count, seq, options_.global_batch_size, options_.train_path, tokens);
   }
@@ -53,14 +58,16 @@ Status BatchSource::split() {
                             own_validation_->info().num_tokens, seq, seq + 1);
   }
   if (by_fraction && validation_.count == 0) {
-    return invalid_argument("data.validation.fraction: {} of {} samples of {} tokens leaves no whole sample for validation; smallest: {:.3g}",
-                            options_.validation_fraction, all, seq, 2.0 / static_cast<double>(all));
+    return invalid_argument(
+        "data.validation.fraction: {} of {} samples of {} tokens leaves no whole sample for validation; smallest: "
+        "{:.3g}",
+        options_.validation_fraction, all, seq, 2.0 / static_cast<double>(all));
   }
   return Status::ok();
 }
 
-Status BatchSource::read_window(const TokenFile& file, const WindowRange& range, int64_t window, std::span<int32_t> tokens,
-                                std::span<int32_t> labels) const {
+Status BatchSource::read_window(const TokenFile& file, const WindowRange& range, int64_t window,
+                                std::span<int32_t> tokens, std::span<int32_t> labels) const {
   std::vector<int32_t> ids(tokens.size() + 1);
   ALTIPLANO_RETURN_IF_ERROR(file.read(range.begin + window * options_.seq_length, ids));
   std::copy(ids.begin(), ids.end() - 1, tokens.begin());
@@ -68,7 +75,8 @@ Status BatchSource::read_window(const TokenFile& file, const WindowRange& range,
   return Status::ok();
 }
 
-Status BatchSource::training_samples(int64_t first, int64_t count, std::span<int32_t> tokens, std::span<int32_t> labels) const {
+Status BatchSource::training_samples(int64_t first, int64_t count, std::span<int32_t> tokens,
+                                     std::span<int32_t> labels) const {
   auto seq = static_cast<size_t>(options_.seq_length);
   for (int64_t i = 0; i < count; ++i) {
     size_t at = static_cast<size_t>(i) * seq;
@@ -78,7 +86,8 @@ Status BatchSource::training_samples(int64_t first, int64_t count, std::span<int
   return Status::ok();
 }
 
-Status BatchSource::validation_samples(int64_t first, int64_t count, std::span<int32_t> tokens, std::span<int32_t> labels) const {
+Status BatchSource::validation_samples(int64_t first, int64_t count, std::span<int32_t> tokens,
+                                       std::span<int32_t> labels) const {
   const TokenFile& file = own_validation_ ? *own_validation_ : train_;
   auto seq = static_cast<size_t>(options_.seq_length);
   for (int64_t i = 0; i < count; ++i) {

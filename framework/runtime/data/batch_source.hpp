@@ -1,8 +1,9 @@
 #pragma once
-// Batches of a run: windows of seq_length + 1 tokens in sample order; labels are the tokens one later. Samples are addressed by their global
-// running count, so what a sample holds does not depend on how many ranks share the batch.
+// Batches of a run: windows of seq_length + 1 tokens in sample order; labels are the tokens one later. Samples are
+// addressed by their global running count, so what a sample holds does not depend on how many ranks share the batch.
 //
-// Split: with a fraction, the last windows of data.train are for validation and are in no training sample, not even as a label.
+// Split: with a fraction, the last windows of data.train are for validation and are in no training sample, not even as
+// a label.
 #include <optional>
 #include <span>
 #include <string>
@@ -37,16 +38,16 @@ struct WindowRange {
 
 class BatchSource {
  public:
-  /// Refuses, with the numbers: data smaller than one global batch, ids the model's vocabulary does not have, a validation part without
-  /// a whole sample.
+  /// Refuses, with the numbers: data smaller than one global batch, ids the model's vocabulary does not have, a
+  /// validation part without a whole sample.
   static Result<BatchSource> open(const BatchSourceOptions& options);
 
   int64_t num_training_samples() const { return training_.count; }  ///< per epoch
   int64_t num_validation_samples() const { return validation_.count; }
   const TokenFile& train_file() const { return train_; }
 
-  /// Samples first .. first+count of the run, counted over all epochs and ranks: step s of a run begins at s * global_batch_size, and a
-  /// rank asks for its part of them. Sizes of the spans: count * seq_length.
+  /// Samples first .. first+count of the run, counted over all epochs and ranks: step s of a run begins at s *
+  /// global_batch_size, and a rank asks for its part of them. Sizes of the spans: count * seq_length.
   Status training_samples(int64_t first, int64_t count, std::span<int32_t> tokens, std::span<int32_t> labels) const;
   Result<Batch> training_batch(int64_t first, int64_t count) const;
   /// Validation windows first .. first+count in file order. Past the last one: token 0, labels kIgnoredLabel.

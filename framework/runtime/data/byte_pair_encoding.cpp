@@ -46,7 +46,8 @@ class Merger {
   void consider(int64_t position) {
     if (position < 0 || node(position).next < 0) return;
     int32_t left = id(position), right = id(node(position).next);
-    if (const MergeRule* rule = table_.find(left, right)) queue_.push({rule->rank, position, left, right, rule->merged});
+    if (const MergeRule* rule = table_.find(left, right))
+      queue_.push({rule->rank, position, left, right, rule->merged});
   }
 
   bool is_current(const Candidate& c) {

@@ -18,7 +18,8 @@ std::string to_utf8(char32_t c) {  // below U+0800 here
   return {static_cast<char>(0xC0 | (c >> 6)), static_cast<char>(0x80 | (c & 0x3F))};
 }
 
-/// GPT-2's files write each byte as a printable character: printable Latin-1 stands for itself, the others for U+0100 onwards.
+/// GPT-2's files write each byte as a printable character: printable Latin-1 stands for itself, the others for U+0100
+/// onwards.
 std::array<std::string, 256> byte_spellings() {
   std::array<std::string, 256> spellings;
   char32_t next = 0x100;
@@ -91,7 +92,8 @@ class Gpt2Tokenizer final : public Tokenizer {
       if (is_taken[index]) return invalid_argument("gpt2 vocabulary: id {} stands for two tokens", id);
       is_taken[index] = true;
       bytes_of_[index] = token == kEndOfText ? token : spelled_bytes(token, byte_of);
-      if (bytes_of_[index].empty()) return invalid_argument("gpt2 vocabulary: token '{}' has a character that stands for no byte", token);
+      if (bytes_of_[index].empty())
+        return invalid_argument("gpt2 vocabulary: token '{}' has a character that stands for no byte", token);
     }
     return take_single_bytes(ids, spellings);
   }

@@ -58,7 +58,8 @@ class TokenWriter {
     ALTIPLANO_RETURN_IF_ERROR(file_.create_dataset("/documents", ElementType::kI64, {info_.num_documents}));
     ALTIPLANO_RETURN_IF_ERROR(file_.write("/documents", {0}, {info_.num_documents}, documents_.data()));
     auto replace = nlohmann::json::error_handler_t::replace;  // file names need not be UTF-8
-    ALTIPLANO_RETURN_IF_ERROR(write_text(file_, "/sources", nlohmann::json(info_.sources).dump(-1, ' ', false, replace)));
+    ALTIPLANO_RETURN_IF_ERROR(
+        write_text(file_, "/sources", nlohmann::json(info_.sources).dump(-1, ' ', false, replace)));
     for (const auto& [key, text] : tokenizer_.assets()) {
       ALTIPLANO_RETURN_IF_ERROR(write_text(file_, "/tokenizer/" + key, text));
     }
@@ -108,14 +109,16 @@ bool read_more(std::ifstream& stream, std::string& text, size_t bytes) {
   return text.size() > before;
 }
 
-/// A block without a safe place to cut grows by its own size, so that even one endless word is scanned a bounded number of times.
+/// A block without a safe place to cut grows by its own size, so that even one endless word is scanned a bounded number
+/// of times.
 Status pack_file(const std::string& path, const PackOptions& options, const Tokenizer& tokenizer, TokenWriter& writer) {
   std::ifstream stream(path, std::ios::binary);
   std::string text;
   auto block = static_cast<size_t>(options.block_bytes);
   if (!stream) return invalid_argument("{}: cannot be opened for reading", path);
   if (!read_more(stream, text, block)) {
-    return invalid_argument("{}: is {}", path, stream.bad() ? "no readable file" : "empty; each file is one document of at least one byte");
+    return invalid_argument(
+        "{}: is {}", path, stream.bad() ? "no readable file" : "empty; each file is one document of at least one byte");
   }
   ALTIPLANO_RETURN_IF_ERROR(writer.begin_document());
   std::vector<int32_t> ids;

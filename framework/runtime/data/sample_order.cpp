@@ -26,7 +26,8 @@ uint64_t permute(uint64_t stream, uint64_t epoch, uint64_t value, int half_bits)
 }  // namespace
 
 int64_t sample_at(uint64_t seed, int64_t epoch, int64_t index, int64_t num_samples) {
-  ALTIPLANO_ASSERT(index >= 0 && index < num_samples && epoch >= 0, "sample {} of {} in epoch {}", index, num_samples, epoch);
+  ALTIPLANO_ASSERT(index >= 0 && index < num_samples && epoch >= 0, "sample {} of {} in epoch {}", index, num_samples,
+                   epoch);
   auto n = static_cast<uint64_t>(num_samples), value = static_cast<uint64_t>(index);
   int half_bits = std::max(1, (static_cast<int>(std::bit_width(n - 1)) + 1) / 2);
   uint64_t stream = random_stream(seed, "data.order");

@@ -1,7 +1,7 @@
 #pragma once
-// Which sample comes when: a pure function of (seed, epoch, index), never of ranks. Each epoch is a permutation of [0, n), evaluated at one
-// point without a table: a Feistel network (Luby and Rackoff 1988) whose round function is Philox, walked along its cycle until the
-// result falls below n (Black and Rogaway 2002).
+// Which sample comes when: a pure function of (seed, epoch, index), never of ranks. Each epoch is a permutation of [0,
+// n), evaluated at one point without a table: a Feistel network (Luby and Rackoff 1988) whose round function is Philox,
+// walked along its cycle until the result falls below n (Black and Rogaway 2002).
 //
 // The data state of a run is one integer, the samples consumed so far: epoch = consumed / n, index = consumed % n.
 #include <cstdint>

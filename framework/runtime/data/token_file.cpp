@@ -49,7 +49,8 @@ Status read_sources(const Hdf5File& file, TokenFileInfo& info) {
   ALTIPLANO_ASSIGN(std::string text, read_text(file, "/sources"));
   auto json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_array()) return runtime_failure("{}: dataset '/sources' is damaged", file.path());
-  for (const auto& source : json) info.sources.push_back(source.is_string() ? source.get<std::string>() : source.dump());
+  for (const auto& source : json)
+    info.sources.push_back(source.is_string() ? source.get<std::string>() : source.dump());
   return Status::ok();
 }
 
@@ -103,7 +104,8 @@ Result<std::unique_ptr<Tokenizer>> TokenFile::tokenizer() const {
     ALTIPLANO_ASSIGN(assets[key], read_text(file_, name));
   }
   auto tokenizer = make_tokenizer(info_.tokenizer, assets);
-  if (!tokenizer) return Status(tokenizer.status()).with_context(fmt::format("while reading the tokenizer of {}", info_.path));
+  if (!tokenizer)
+    return Status(tokenizer.status()).with_context(fmt::format("while reading the tokenizer of {}", info_.path));
   return tokenizer;
 }
 

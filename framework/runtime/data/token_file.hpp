@@ -1,7 +1,8 @@
 #pragma once
-// Token files: one HDF5 file of token ids. /tokens (u16 when the vocabulary fits, else u32; chunked, checksummed per chunk), /documents (i64 start
-// of each document in tokens), /sources (JSON list of text file names), /tokenizer/<asset> (what rebuilds the tokenizer); attributes
-// format, format_version, tokenizer, vocab_size, num_tokens, min_id, max_id, max_id_offset.
+// Token files: one HDF5 file of token ids. /tokens (u16 when the vocabulary fits, else u32; chunked, checksummed per
+// chunk), /documents (i64 start of each document in tokens), /sources (JSON list of text file names),
+// /tokenizer/<asset> (what rebuilds the tokenizer); attributes format, format_version, tokenizer, vocab_size,
+// num_tokens, min_id, max_id, max_id_offset.
 #include <memory>
 #include <span>
 #include <string>
@@ -40,11 +41,12 @@ class TokenFile {
 struct PackOptions {
   std::vector<std::string> inputs;  ///< text files, one document each; end of text is put between documents
   std::string output;
-  int deflate = 0;                 ///< gzip level of the tokens; 0: none
-  int64_t block_bytes = 1 << 20;   ///< text read at a time
+  int deflate = 0;                ///< gzip level of the tokens; 0: none
+  int64_t block_bytes = 1 << 20;  ///< text read at a time
 };
 
-/// Text files to a token file, in blocks (memory does not grow with the files), published atomically. Refuses an empty input.
+/// Text files to a token file, in blocks (memory does not grow with the files), published atomically. Refuses an empty
+/// input.
 Result<TokenFileInfo> pack_text(const PackOptions& options, const Tokenizer& tokenizer);
 
 }  // namespace altiplano

@@ -35,7 +35,9 @@ Result<std::string> asset(const std::map<std::string, std::string>& assets, cons
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> make_byte_tokenizer() { return std::make_unique<ByteTokenizer>(); }
+std::unique_ptr<Tokenizer> make_byte_tokenizer() {
+  return std::make_unique<ByteTokenizer>();
+}
 
 Result<std::unique_ptr<Tokenizer>> make_tokenizer(const std::string& name,
                                                   const std::map<std::string, std::string>& assets) {
