@@ -38,7 +38,12 @@ class GraphBuilder {
   const Graph& graph() const { return graph_; }
   Result<ModelGraph> finish(std::vector<ValueId> inputs, ValueId loss_sum, ValueId token_count, ValueId logits);
 
+  /// The first output of any op.
+  ValueId op1(const std::string& kind, const std::string& name, std::vector<ValueId> inputs, Attributes attributes = {});
+
  private:
+  ValueId add_source(const std::string& name, Shape shape, DType dtype, Role role);
+
   Graph graph_;
   LayerId layer_;
   Status status_;

@@ -68,6 +68,9 @@ struct Initializer {
   double b = 0;  ///< normal: standard deviation; uniform: high
 };
 
+/// Element `index` (row-major) of a tensor that starts so; stream = random_stream(seed, parameter name).
+double initial_element(const Initializer& init, uint64_t stream, uint64_t index);
+
 struct Parameter {
   ValueId value;
   Initializer init;

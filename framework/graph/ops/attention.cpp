@@ -1,0 +1,81 @@
+#include "framework/graph/ops/helpers.hpp"
+
+namespace altiplano {
+namespace {
+
+using namespace ops;
+
+Status check_qkv(Types inputs, const Attributes& attributes) {
+  ALTIPLANO_RETURN_IF_ERROR(check_floating(inputs.first(3)));
+  ALTIPLANO_RETURN_IF_ERROR(check_stream(attributes, "dropout"));
+  const ValueType &q = inputs[0], &k = inputs[1], &v = inputs[2];
+  ALTIPLANO_RETURN_IF_ERROR(check_rank(q, 4, "q [b,s,h,k]"));
+  ALTIPLANO_RETURN_IF_ERROR(check_rank(k, 4, "k [b,t,h,k]"));
+  ALTIPLANO_RETURN_IF_ERROR(check_shape(k, {q.shape[0], k.shape[1], q.shape[2], q.shape[3]}, "k [b,t,h,k]"));
+  ALTIPLANO_RETURN_IF_ERROR(check_shape(v, k.shape, "v"));
+  ALTIPLANO_RETURN_IF_ERROR(check_dtype(k, q.dtype, "k"));
+  return check_dtype(v, q.dtype, "v");
+}
+
+ValueType lse_type(const ValueType& q) { return {{q.shape[0], q.shape[2], q.shape[1]}, acc(q)}; }
+
+/// Multiply-adds of one [s,t] x k product over all heads, as FLOPs; a causal mask halves it.
+double product_flops(Types inputs, const Attributes& attributes) {
+  double elements = 2.0 * static_cast<double>(num_elements(inputs[0].shape)) * static_cast<double>(inputs[1].shape[1]);
+  return attributes.get_int("causal") ? elements / 2 : elements;
+}
+
+std::vector<ValueId> attention_gradient(GradientContext& context) {
+  const Op& op = context.op();
+  if (context.output_gradient(1).is_valid())
+    context.refuse(invalid_argument("op '{}': lse of attention is not differentiable", op.name));
+  if (!context.output_gradient(0).is_valid()) return std::vector<ValueId>(3);
+  return context.emit("attention_grad", "qkv",
+                      {op.inputs[0], op.inputs[1], op.inputs[2], op.outputs[0], op.outputs[1], context.output_gradient(0)}, op.attributes);
+}
+
+OpDefinition attention() {
+  OpDefinition definition;
+  definition.kind = "attention";
+  definition.help = "scaled dot-product attention: q [b,s,h,k], k, v [b,t,h,k] -> o [b,s,h,k], log-sum-exp [b,h,s]";
+  definition.num_inputs = 3;
+  definition.infer = [](Types inputs, const Attributes& attributes) -> Inferred {
+    ALTIPLANO_RETURN_IF_ERROR(check_qkv(inputs, attributes));
+    return std::vector<ValueType>{inputs[0], lse_type(inputs[0])};
+  };
+  definition.rule = [](Types, Types, const Attributes&) -> std::string {
+    return "[b,s,h,k] [b,t,h,k] [b,t,h,k] -> [b,s,h,k] [b,h,s]  whole: s,t,k";
+  };
+  definition.flops = [](Types inputs, Types, const Attributes& attributes) { return 2 * product_flops(inputs, attributes); };
+  definition.gradient = attention_gradient;
+  return definition;
+}
+
+OpDefinition attention_grad() {
+  OpDefinition definition;
+  definition.kind = "attention_grad";
+  definition.help = "gradient of attention: q, k, v, o, lse, do -> dq, dk, dv";
+  definition.num_inputs = 6;
+  definition.infer = [](Types inputs, const Attributes& attributes) -> Inferred {
+    ALTIPLANO_RETURN_IF_ERROR(check_qkv(inputs, attributes));
+    ALTIPLANO_RETURN_IF_ERROR(check_shape(inputs[3], inputs[0].shape, "o"));
+    ALTIPLANO_RETURN_IF_ERROR(check_shape(inputs[4], lse_type(inputs[0]).shape, "lse"));
+    ALTIPLANO_RETURN_IF_ERROR(check_dtype(inputs[4], acc(inputs[0]), "lse"));
+    ALTIPLANO_RETURN_IF_ERROR(check_shape(inputs[5], inputs[0].shape, "do"));
+    return std::vector<ValueType>{inputs[0], inputs[1], inputs[2]};
+  };
+  definition.rule = [](Types, Types, const Attributes&) -> std::string {
+    return "[b,s,h,k] [b,t,h,k] [b,t,h,k] [b,s,h,k] [b,h,s] [b,s,h,k] -> [b,s,h,k] [b,t,h,k] [b,t,h,k]  whole: s,t,k";
+  };
+  definition.flops = [](Types inputs, Types, const Attributes& attributes) { return 5 * product_flops(inputs, attributes); };
+  return definition;
+}
+
+}  // namespace
+
+void add_attention_ops(std::vector<OpDefinition>& out) {
+  out.push_back(attention());
+  out.push_back(attention_grad());
+}
+
+}  // namespace altiplano

@@ -1,0 +1,134 @@
+#include "framework/graph/ops/helpers.hpp"
+
+namespace altiplano {
+namespace {
+
+using namespace ops;
+
+OpDefinition add() {
+  OpDefinition definition = pointwise("add", "x + y: two tensors of one shape -> z", 2, true, 1);
+  definition.gradient = [](GradientContext& context) {
+    return std::vector<ValueId>{context.output_gradient(), context.output_gradient()};
+  };
+  return definition;
+}
+
+OpDefinition multiply() {
+  OpDefinition definition = pointwise("multiply", "x * y elementwise: two tensors of one shape -> z", 2, false, 1);
+  definition.gradient = [](GradientContext& context) {
+    std::vector<ValueId> gradients(2);
+    const auto& inputs = context.op().inputs;
+    if (context.wants_input(0)) gradients[0] = context.emit1("multiply", "x", {context.output_gradient(), inputs[1]});
+    if (context.wants_input(1)) gradients[1] = context.emit1("multiply", "y", {context.output_gradient(), inputs[0]});
+    return gradients;
+  };
+  return definition;
+}
+
+Inferred infer_add_bias(Types inputs, const Attributes&) {
+  ALTIPLANO_RETURN_IF_ERROR(check_floating(inputs));
+  const Shape &x = inputs[0].shape, &bias = inputs[1].shape;
+  if (inputs[0].dtype != inputs[1].dtype)
+    return invalid_argument("types must be equal, got {} and {}", to_string(inputs[0].dtype), to_string(inputs[1].dtype));
+  if (bias.empty() || bias.size() > x.size() || !std::equal(bias.rbegin(), bias.rend(), x.rbegin()))
+    return invalid_argument("the bias {} must match the last dims of {}", to_string(bias), to_string(x));
+  return std::vector<ValueType>{inputs[0]};
+}
+
+std::string add_bias_rule(Types inputs, Types, const Attributes&) {
+  std::vector<std::string> bias;
+  for (size_t i = rank_of(inputs[0]) - rank_of(inputs[1]); i < rank_of(inputs[0]); ++i) bias.push_back(fmt::format("d{}", i));
+  std::string x = operand(rank_of(inputs[0]));
+  return fmt::format("{} [{}] -> {}", x, fmt::join(bias, ","), x);
+}
+
+std::vector<ValueId> add_bias_gradient(GradientContext& context) {
+  ValueId dy = context.output_gradient();
+  std::vector<ValueId> gradients{dy, ValueId()};
+  size_t leading = context.input(0).shape.size() - context.input(1).shape.size();
+  std::vector<int64_t> dims(leading);
+  for (size_t i = 0; i < leading; ++i) dims[i] = static_cast<int64_t>(i);
+  if (context.wants_input(1)) gradients[1] = leading == 0 ? dy : context.emit1("reduce_sum", "bias", {dy}, {{"dims", dims}});
+  return gradients;
+}
+
+OpDefinition add_bias() {
+  OpDefinition definition;
+  definition.kind = "add_bias";
+  definition.help = "x + bias, which matches the last dims of x: x, bias -> y";
+  definition.num_inputs = 2;
+  definition.infer = infer_add_bias;
+  definition.rule = add_bias_rule;
+  definition.gradient = add_bias_gradient;
+  return definition;
+}
+
+OpDefinition scale() {
+  OpDefinition definition = pointwise("scale", "x * factor: x -> y", 1, true, 1);
+  definition.gradient = [](GradientContext& context) {
+    return std::vector<ValueId>{context.emit1("scale", "x", {context.output_gradient()}, context.op().attributes)};
+  };
+  return definition;
+}
+
+OpDefinition cast() {
+  OpDefinition definition = pointwise("cast", "x in another floating type: x -> y", 1, false, 1);
+  definition.infer = [](Types inputs, const Attributes& attributes) -> Inferred {
+    ALTIPLANO_RETURN_IF_ERROR(check_floating(inputs));
+    if (!attributes.has("dtype")) return invalid_argument("needs the attribute dtype");
+    ALTIPLANO_ASSIGN(DType dtype, dtype_attribute(attributes, inputs[0].dtype));
+    if (!is_floating(dtype)) return invalid_argument("casts between floating types only, not to {}", to_string(dtype));
+    return std::vector<ValueType>{{inputs[0].shape, dtype}};
+  };
+  definition.gradient = [](GradientContext& context) {
+    std::string dtype = to_string(context.gradient_dtype(context.op().inputs[0]));
+    return std::vector<ValueId>{context.emit1("cast", "x", {context.output_gradient()}, {{"dtype", dtype}})};
+  };
+  return definition;
+}
+
+void check_approximate(OpDefinition& definition) {
+  auto infer = definition.infer;
+  definition.infer = [infer](Types inputs, const Attributes& attributes) -> Inferred {
+    std::string approximate = attributes.get_string("approximate", "tanh");
+    if (approximate != "tanh" && approximate != "erf")
+      return invalid_argument("approximate '{}' is unknown; there are tanh and erf", approximate);
+    return infer(inputs, attributes);
+  };
+}
+
+OpDefinition gelu() {
+  OpDefinition definition = pointwise("gelu", "Gaussian error linear unit: x -> y", 1, false, 10);
+  check_approximate(definition);
+  definition.gradient = [](GradientContext& context) {
+    return std::vector<ValueId>{context.emit1("gelu_grad", "x", {context.op().inputs[0], context.output_gradient()}, context.op().attributes)};
+  };
+  return definition;
+}
+
+OpDefinition gelu_grad() {
+  OpDefinition definition = pointwise("gelu_grad", "gradient of gelu: x, dy -> dx", 2, false, 20);
+  check_approximate(definition);
+  return definition;
+}
+
+OpDefinition dropout() {
+  OpDefinition definition = pointwise("dropout", "zeroes elements with probability p, scales the others by 1/(1-p): x -> y", 1, false, 10);
+  auto infer = definition.infer;
+  definition.infer = [infer](Types inputs, const Attributes& attributes) -> Inferred {
+    ALTIPLANO_RETURN_IF_ERROR(check_stream(attributes, "p"));
+    return infer(inputs, attributes);
+  };
+  definition.gradient = [](GradientContext& context) {
+    return std::vector<ValueId>{context.emit1("dropout", "x", {context.output_gradient()}, context.op().attributes)};
+  };
+  return definition;
+}
+
+}  // namespace
+
+void add_elementwise_ops(std::vector<OpDefinition>& out) {
+  for (auto* make : {add, multiply, add_bias, scale, cast, gelu, gelu_grad, dropout}) out.push_back(make());
+}
+
+}  // namespace altiplano
