@@ -36,6 +36,7 @@ class GraphBuilder {
   std::vector<ValueId> op(const std::string& kind, const std::string& name, std::vector<ValueId> inputs, Attributes attributes = {});
 
   const Graph& graph() const { return graph_; }
+  const Status& status() const { return status_; }  ///< the first error so far
   Result<ModelGraph> finish(std::vector<ValueId> inputs, ValueId loss_sum, ValueId token_count, ValueId logits);
 
   /// The first output of any op.

@@ -42,8 +42,9 @@ std::string rule(Types, Types, const Attributes& attributes) {
 }
 
 double flops(Types inputs, Types, const Attributes& attributes) {
+  auto sizes = letter_sizes(equation_of(attributes), inputs);
   double product = 2;
-  for (const auto& [letter, size] : letter_sizes(equation_of(attributes), inputs).value()) product *= static_cast<double>(size);
+  for (const auto& [letter, size] : *sizes) product *= static_cast<double>(size);
   return product;
 }
 
