@@ -1,6 +1,7 @@
-// Reverse-mode differentiation: ops in reverse order, each asks its definition for its gradient. Gradients that reach one value from
-// several users are added as they come, in the layer of the user (so that one value crosses a stage boundary, not two).
-// Contributions to a parameter are never added here: they are listed, the lowering accumulates them.
+// Reverse-mode differentiation: ops in reverse order, each asks its definition for its gradient. Gradients that reach
+// one value from several users are added as they come, in the layer of the user (so that one value crosses a stage
+// boundary, not two). Contributions to a parameter are never added here: they are listed, the lowering accumulates
+// them.
 #include "framework/graph/op_definition.hpp"
 #include "framework/graph/training_graph.hpp"
 
@@ -38,9 +39,10 @@ class Autodiff {
 
   Status seed() {
     const Value loss = graph_.value(training_.loss_sum);
-    ALTIPLANO_ASSIGN(auto one, graph_.add_op("fill", loss.name + ".grad.seed", {},
-                                             {{"shape", loss.shape}, {"dtype", std::string(to_string(loss.dtype))}, {"value", 1.0}},
-                                             loss.layer, Phase::kBackward));
+    ALTIPLANO_ASSIGN(
+        auto one, graph_.add_op("fill", loss.name + ".grad.seed", {},
+                                {{"shape", loss.shape}, {"dtype", std::string(to_string(loss.dtype))}, {"value", 1.0}},
+                                loss.layer, Phase::kBackward));
     gradients_[loss.id.index()] = one[0];
     return Status::ok();
   }
@@ -55,7 +57,8 @@ class Autodiff {
     if (!flows || !wanted) return Status::ok();
     const OpDefinition& definition = OpTable::instance().get(op.kind);
     if (!definition.gradient)
-      return invalid_argument("op '{}': kind '{}' is not differentiable, but the loss reaches a parameter through it", op.name, op.kind);
+      return invalid_argument("op '{}': kind '{}' is not differentiable, but the loss reaches a parameter through it",
+                              op.name, op.kind);
     GradientContext context(graph_, op, std::move(output_gradients), needs_);
     return distribute(context, definition.gradient(context));
   }
@@ -63,11 +66,13 @@ class Autodiff {
   Status distribute(GradientContext& context, const std::vector<ValueId>& input_gradients) {
     if (!context.status().is_ok()) return context.status();
     const Op& op = context.op();
-    ALTIPLANO_ASSERT(input_gradients.size() == op.inputs.size(), "gradient of {} returned {} values for {} inputs", op.kind,
-                     input_gradients.size(), op.inputs.size());
-    for (size_t i = 0; i < op.inputs.size(); ++i) accumulate(context, op.inputs[i], input_gradients[i], std::to_string(i));
+    ALTIPLANO_ASSERT(input_gradients.size() == op.inputs.size(), "gradient of {} returned {} values for {} inputs",
+                     op.kind, input_gradients.size(), op.inputs.size());
+    for (size_t i = 0; i < op.inputs.size(); ++i)
+      accumulate(context, op.inputs[i], input_gradients[i], std::to_string(i));
     size_t extra = 0;
-    for (auto [value, gradient] : context.extra_gradients()) accumulate(context, value, gradient, fmt::format("x{}", extra++));
+    for (auto [value, gradient] : context.extra_gradients())
+      accumulate(context, value, gradient, fmt::format("x{}", extra++));
     return Status::ok();
   }
 
@@ -95,11 +100,13 @@ class Autodiff {
       if (found == contributions_.end())
         return invalid_argument("parameter '{}' does not influence the loss; freeze it or remove it", value.name);
       if (graph_.find_value(value.name + ".grad").is_valid())
-        return invalid_argument("the name '{}.grad' is taken; it is kept for the gradient of the parameter", value.name);
+        return invalid_argument("the name '{}.grad' is taken; it is kept for the gradient of the parameter",
+                                value.name);
       ParameterTraining entry;
       entry.parameter = value.id;
       entry.contributions = found->second;
-      entry.gradient = graph_.add_value(value.name + ".grad", value.shape, accumulate_dtype(value.dtype), Role::kGradient, value.layer);
+      entry.gradient = graph_.add_value(value.name + ".grad", value.shape, accumulate_dtype(value.dtype),
+                                        Role::kGradient, value.layer);
       training_.parameters.push_back(std::move(entry));
     }
     return Status::ok();
@@ -121,7 +128,8 @@ Result<TrainingGraph> differentiate(ModelGraph model) {
   training.loss_sum = model.loss_sum;
   training.token_count = model.token_count;
   training.logits = model.logits;
-  for (const Parameter& parameter : training.graph.parameters()) training.compute_dtype = training.graph.value(parameter.value).dtype;
+  for (const Parameter& parameter : training.graph.parameters())
+    training.compute_dtype = training.graph.value(parameter.value).dtype;
   ALTIPLANO_RETURN_IF_ERROR(Autodiff(training).run());
   return training;
 }

@@ -6,9 +6,13 @@
 
 namespace altiplano {
 
-GraphBuilder::GraphBuilder(std::string model_name) { graph_.name = std::move(model_name); }
+GraphBuilder::GraphBuilder(std::string model_name) {
+  graph_.name = std::move(model_name);
+}
 
-void GraphBuilder::layer(const std::string& name) { layer_ = graph_.add_layer(name); }
+void GraphBuilder::layer(const std::string& name) {
+  layer_ = graph_.add_layer(name);
+}
 
 ValueId GraphBuilder::add_source(const std::string& name, Shape shape, DType dtype, Role role) {
   if (!status_.is_ok()) return {};
@@ -39,7 +43,8 @@ int GraphBuilder::freeze(const std::string& pattern) {
   return matched;
 }
 
-std::vector<ValueId> GraphBuilder::op(const std::string& kind, const std::string& name, std::vector<ValueId> inputs, Attributes attributes) {
+std::vector<ValueId> GraphBuilder::op(const std::string& kind, const std::string& name, std::vector<ValueId> inputs,
+                                      Attributes attributes) {
   if (!status_.is_ok()) return {};
   auto outputs = graph_.add_op(kind, name, std::move(inputs), std::move(attributes), layer_, Phase::kForward);
   if (outputs.is_ok()) return std::move(outputs).value();
@@ -47,7 +52,8 @@ std::vector<ValueId> GraphBuilder::op(const std::string& kind, const std::string
   return {};
 }
 
-ValueId GraphBuilder::op1(const std::string& kind, const std::string& name, std::vector<ValueId> inputs, Attributes attributes) {
+ValueId GraphBuilder::op1(const std::string& kind, const std::string& name, std::vector<ValueId> inputs,
+                          Attributes attributes) {
   auto outputs = op(kind, name, std::move(inputs), std::move(attributes));
   return outputs.empty() ? ValueId() : outputs[0];
 }
@@ -56,9 +62,13 @@ ValueId GraphBuilder::matmul(const std::string& name, const std::string& equatio
   return op1("matmul", name, {a, b}, {{"equation", equation}});
 }
 
-ValueId GraphBuilder::add(const std::string& name, ValueId a, ValueId b) { return op1("add", name, {a, b}); }
+ValueId GraphBuilder::add(const std::string& name, ValueId a, ValueId b) {
+  return op1("add", name, {a, b});
+}
 
-ValueId GraphBuilder::add_bias(const std::string& name, ValueId x, ValueId bias) { return op1("add_bias", name, {x, bias}); }
+ValueId GraphBuilder::add_bias(const std::string& name, ValueId x, ValueId bias) {
+  return op1("add_bias", name, {x, bias});
+}
 
 ValueId GraphBuilder::gelu(const std::string& name, ValueId x, const std::string& approximate) {
   return op1("gelu", name, {x}, {{"approximate", approximate}});
@@ -72,13 +82,17 @@ ValueId GraphBuilder::dropout(const std::string& name, ValueId x, double p) {
   return p == 0 ? x : op1("dropout", name, {x}, {{"p", p}, {"stream", name}});
 }
 
-ValueId GraphBuilder::embedding(const std::string& name, ValueId table, ValueId ids) { return op1("embedding", name, {table, ids}); }
+ValueId GraphBuilder::embedding(const std::string& name, ValueId table, ValueId ids) {
+  return op1("embedding", name, {table, ids});
+}
 
 ValueId GraphBuilder::slice(const std::string& name, ValueId x, int64_t dim, int64_t start, int64_t length) {
   return op1("slice", name, {x}, {{"dim", dim}, {"start", start}, {"length", length}});
 }
 
-ValueId GraphBuilder::reshape(const std::string& name, ValueId x, Shape shape) { return op1("reshape", name, {x}, {{"shape", shape}}); }
+ValueId GraphBuilder::reshape(const std::string& name, ValueId x, Shape shape) {
+  return op1("reshape", name, {x}, {{"shape", shape}});
+}
 
 ValueId GraphBuilder::attention(const std::string& name, ValueId q, ValueId k, ValueId v, double dropout) {
   if (!status_.is_ok()) return {};
@@ -101,13 +115,14 @@ std::pair<ValueId, ValueId> GraphBuilder::cross_entropy(const std::string& name,
   return {sum, count};
 }
 
-Result<ModelGraph> GraphBuilder::finish(std::vector<ValueId> inputs, ValueId loss_sum, ValueId token_count, ValueId logits) {
+Result<ModelGraph> GraphBuilder::finish(std::vector<ValueId> inputs, ValueId loss_sum, ValueId token_count,
+                                        ValueId logits) {
   if (!status_.is_ok()) return status_.with_context("while building model " + graph_.name);
   for (ValueId scalar : {loss_sum, token_count}) {
     Value& value = graph_.value(scalar);
     if (!value.shape.empty() || value.dtype != DType::kF64)
-      return invalid_argument("model {}: '{}' must be an f64 scalar, it is {}{}", graph_.name, value.name, to_string(value.dtype),
-                              to_string(value.shape));
+      return invalid_argument("model {}: '{}' must be an f64 scalar, it is {}{}", graph_.name, value.name,
+                              to_string(value.dtype), to_string(value.shape));
     value.role = Role::kOutput;
   }
   ALTIPLANO_RETURN_IF_ERROR(graph_.verify());

@@ -11,35 +11,48 @@ namespace altiplano {
 
 const char* to_string(Role role) {
   switch (role) {
-    case Role::kInput: return "input";
-    case Role::kParameter: return "parameter";
-    case Role::kActivation: return "activation";
-    case Role::kGradient: return "gradient";
-    case Role::kOptimizerState: return "optimizer_state";
-    case Role::kOutput: return "output";
+    case Role::kInput:
+      return "input";
+    case Role::kParameter:
+      return "parameter";
+    case Role::kActivation:
+      return "activation";
+    case Role::kGradient:
+      return "gradient";
+    case Role::kOptimizerState:
+      return "optimizer_state";
+    case Role::kOutput:
+      return "output";
   }
   return "?";
 }
 
 const char* to_string(Phase phase) {
   switch (phase) {
-    case Phase::kForward: return "forward";
-    case Phase::kBackward: return "backward";
-    case Phase::kUpdate: return "update";
+    case Phase::kForward:
+      return "forward";
+    case Phase::kBackward:
+      return "backward";
+    case Phase::kUpdate:
+      return "update";
   }
   return "?";
 }
 
 double initial_element(const Initializer& init, uint64_t stream, uint64_t index) {
   switch (init.kind) {
-    case Initializer::Kind::kConstant: return init.a;
-    case Initializer::Kind::kNormal: return init.a + init.b * random_normal(stream, 0, index);
-    case Initializer::Kind::kUniform: return init.a + (init.b - init.a) * random_uniform(stream, 0, index);
+    case Initializer::Kind::kConstant:
+      return init.a;
+    case Initializer::Kind::kNormal:
+      return init.a + init.b * random_normal(stream, 0, index);
+    case Initializer::Kind::kUniform:
+      return init.a + (init.b - init.a) * random_uniform(stream, 0, index);
   }
   return 0;
 }
 
-// Attributes ------------------------------------------------------------------------------------------------------------
+// Attributes
+// ------------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -87,7 +100,8 @@ std::string Attributes::to_string() const {
   return "{" + join(parts, ", ") + "}";
 }
 
-// Graph: building -------------------------------------------------------------------------------------------------------
+// Graph: building
+// -------------------------------------------------------------------------------------------------------
 
 ValueId Graph::find_value(const std::string& value_name) const {
   auto it = by_name_.find(value_name);
@@ -131,9 +145,12 @@ std::string types_text(std::span<const ValueType> types) {
 
 Role output_role(Phase phase) {
   switch (phase) {
-    case Phase::kForward: return Role::kActivation;
-    case Phase::kBackward: return Role::kGradient;
-    case Phase::kUpdate: return Role::kOutput;
+    case Phase::kForward:
+      return Role::kActivation;
+    case Phase::kBackward:
+      return Role::kGradient;
+    case Phase::kUpdate:
+      return Role::kOutput;
   }
   return Role::kActivation;
 }
@@ -150,7 +167,8 @@ Result<std::vector<ValueType>> infer_op(const std::string& kind, const std::stri
   auto count = static_cast<int>(inputs.size());
   if (definition->num_inputs < 0 ? count < 1 : count != definition->num_inputs)
     return invalid_argument("op '{}' ({}): takes {} inputs, got {}", op_name, kind,
-                            definition->num_inputs < 0 ? "one or more" : fmt::format("{}", definition->num_inputs), count);
+                            definition->num_inputs < 0 ? "one or more" : fmt::format("{}", definition->num_inputs),
+                            count);
   auto outputs = definition->infer(inputs, attributes);
   if (!outputs.is_ok())
     return invalid_argument("op '{}' ({}) on {}: {}", op_name, kind, types_text(inputs), outputs.status().message());
@@ -163,7 +181,8 @@ Result<std::vector<ValueId>> Graph::add_op(const std::string& kind, const std::s
                                            std::vector<ValueId> inputs, Attributes attributes, LayerId layer,
                                            Phase phase) {
   for (ValueId input : inputs)
-    ALTIPLANO_ASSERT(input.is_valid() && input.index() < values_.size(), "op {}: an input is no value of the graph", op_name);
+    ALTIPLANO_ASSERT(input.is_valid() && input.index() < values_.size(), "op {}: an input is no value of the graph",
+                     op_name);
   if (!layer.is_valid()) return invalid_argument("op '{}' ({}): belongs to no layer; open one first", op_name, kind);
   ALTIPLANO_ASSIGN(std::vector<ValueType> types, infer_op(kind, op_name, types_of(*this, inputs), attributes));
   auto output_name = [&](size_t i) { return types.size() == 1 ? op_name : fmt::format("{}.{}", op_name, i); };
@@ -180,11 +199,13 @@ Result<std::vector<ValueId>> Graph::add_op(const std::string& kind, const std::s
   return ops_.back().outputs;
 }
 
-// Graph: checking -------------------------------------------------------------------------------------------------------
+// Graph: checking
+// -------------------------------------------------------------------------------------------------------
 
 Status Graph::infer_again() {
   for (const Op& op : ops_) {
-    ALTIPLANO_ASSIGN(std::vector<ValueType> types, infer_op(op.kind, op.name, types_of(*this, op.inputs), op.attributes));
+    ALTIPLANO_ASSIGN(std::vector<ValueType> types,
+                     infer_op(op.kind, op.name, types_of(*this, op.inputs), op.attributes));
     for (size_t i = 0; i < types.size(); ++i) {
       value(op.outputs[i]).shape = types[i].shape;
       value(op.outputs[i]).dtype = types[i].dtype;
@@ -198,7 +219,8 @@ namespace {
 Status verify_op(const Graph& graph, const Op& op, const std::vector<bool>& available) {
   for (ValueId input : op.inputs)
     if (!available[input.index()])
-      return runtime_failure("graph {}: op '{}' uses '{}' before it is produced", graph.name, op.name, graph.value(input).name);
+      return runtime_failure("graph {}: op '{}' uses '{}' before it is produced", graph.name, op.name,
+                             graph.value(input).name);
   if (!op.layer.is_valid()) return runtime_failure("graph {}: op '{}' has no layer", graph.name, op.name);
   ALTIPLANO_ASSIGN(std::vector<ValueType> types, infer_op(op.kind, op.name, types_of(graph, op.inputs), op.attributes));
   if (types.size() != op.outputs.size())
@@ -211,7 +233,8 @@ Status verify_op(const Graph& graph, const Op& op, const std::vector<bool>& avai
                              to_string(output.dtype), to_string(output.shape), op.kind, to_string(types[i].dtype),
                              to_string(types[i].shape));
     if (output.producer != op.id)
-      return runtime_failure("graph {}: '{}' is an output of '{}' but names another producer", graph.name, output.name, op.name);
+      return runtime_failure("graph {}: '{}' is an output of '{}' but names another producer", graph.name, output.name,
+                             op.name);
   }
   return Status::ok();
 }
@@ -231,20 +254,26 @@ Status Graph::verify() const {
   for (const Op& op : ops_) {
     ALTIPLANO_RETURN_IF_ERROR(verify_op(*this, op, available));
     for (ValueId output : op.outputs) {
-      if (available[output.index()]) return runtime_failure("graph {}: '{}' is produced twice", name, value(output).name);
+      if (available[output.index()])
+        return runtime_failure("graph {}: '{}' is produced twice", name, value(output).name);
       available[output.index()] = true;
     }
   }
   return Status::ok();
 }
 
-// Graph: text -----------------------------------------------------------------------------------------------------------
+// Graph: text
+// -----------------------------------------------------------------------------------------------------------
 
 namespace {
 
-std::string type_text(const Value& value) { return std::string(to_string(value.dtype)) + to_string(value.shape); }
+std::string type_text(const Value& value) {
+  return std::string(to_string(value.dtype)) + to_string(value.shape);
+}
 
-std::string layer_text(const Graph& graph, LayerId layer) { return layer.is_valid() ? graph.layer_name(layer) : "-"; }
+std::string layer_text(const Graph& graph, LayerId layer) {
+  return layer.is_valid() ? graph.layer_name(layer) : "-";
+}
 
 std::string op_line(const Graph& graph, const Op& op) {
   std::vector<std::string> outputs, inputs, types;
@@ -268,7 +297,8 @@ std::string Graph::to_string() const {
   std::string text;
   for (const Value& v : values_)
     if (!v.producer.is_valid())
-      text += fmt::format("%{} = {} : {}   # {}\n", v.name, altiplano::to_string(v.role), type_text(v), layer_text(*this, v.layer));
+      text += fmt::format("%{} = {} : {}   # {}\n", v.name, altiplano::to_string(v.role), type_text(v),
+                          layer_text(*this, v.layer));
   for (const Op& op : ops_) text += op_line(*this, op);
   return text;
 }

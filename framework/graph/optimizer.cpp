@@ -8,7 +8,8 @@ namespace {
 Attributes update_attributes(const OptimizerOptions& options, bool decay) {
   double weight_decay = decay ? options.weight_decay : 0.0;
   if (options.name == "sgd") return {{"momentum", options.momentum}, {"weight_decay", weight_decay}};
-  return {{"beta1", options.beta1}, {"beta2", options.beta2}, {"epsilon", options.epsilon}, {"weight_decay", weight_decay}};
+  return {
+      {"beta1", options.beta1}, {"beta2", options.beta2}, {"epsilon", options.epsilon}, {"weight_decay", weight_decay}};
 }
 
 Status check_options(const OptimizerOptions& options) {
@@ -17,9 +18,11 @@ Status check_options(const OptimizerOptions& options) {
   auto is_share = [](double x) { return x >= 0 && x < 1; };
   if (!is_share(options.beta1) || !is_share(options.beta2))
     return invalid_argument("optimizer.betas: [{}, {}] must be in [0, 1)", options.beta1, options.beta2);
-  if (!is_share(options.momentum)) return invalid_argument("optimizer.momentum: {} must be in [0, 1)", options.momentum);
+  if (!is_share(options.momentum))
+    return invalid_argument("optimizer.momentum: {} must be in [0, 1)", options.momentum);
   if (!(options.epsilon > 0)) return invalid_argument("optimizer.epsilon: {} must be positive", options.epsilon);
-  if (!(options.weight_decay >= 0)) return invalid_argument("optimizer.weight_decay: {} must not be negative", options.weight_decay);
+  if (!(options.weight_decay >= 0))
+    return invalid_argument("optimizer.weight_decay: {} must not be negative", options.weight_decay);
   return Status::ok();
 }
 
@@ -46,16 +49,20 @@ class ParameterUpdate {
   }
 
  private:
-  Result<std::vector<ValueId>> op(const std::string& kind, const std::string& suffix, std::vector<ValueId> inputs, Attributes attributes) {
-    return graph_.add_op(kind, value_.name + "." + suffix, std::move(inputs), std::move(attributes), value_.layer, Phase::kUpdate);
+  Result<std::vector<ValueId>> op(const std::string& kind, const std::string& suffix, std::vector<ValueId> inputs,
+                                  Attributes attributes) {
+    return graph_.add_op(kind, value_.name + "." + suffix, std::move(inputs), std::move(attributes), value_.layer,
+                         Phase::kUpdate);
   }
 
   ValueId add_state(const std::string& suffix) {
-    return graph_.add_value(value_.name + "." + suffix, value_.shape, accumulate_dtype(value_.dtype), Role::kOptimizerState, value_.layer);
+    return graph_.add_value(value_.name + "." + suffix, value_.shape, accumulate_dtype(value_.dtype),
+                            Role::kOptimizerState, value_.layer);
   }
 
   Status round_master() {
-    ALTIPLANO_ASSIGN(auto rounded, op("cast", "rounded", {entry_.updated}, {{"dtype", std::string(to_string(value_.dtype))}}));
+    ALTIPLANO_ASSIGN(auto rounded,
+                     op("cast", "rounded", {entry_.updated}, {{"dtype", std::string(to_string(value_.dtype))}}));
     entry_.update_ops.push_back(graph_.value(rounded[0]).producer);
     entry_.updated = rounded[0];
     return Status::ok();
@@ -72,18 +79,21 @@ class ParameterUpdate {
 Status add_optimizer(TrainingGraph& training, const OptimizerOptions& options) {
   ALTIPLANO_RETURN_IF_ERROR(check_options(options));
   training.optimizer = options;
-  for (ParameterTraining& entry : training.parameters) ALTIPLANO_RETURN_IF_ERROR(ParameterUpdate(training.graph, options, entry).add());
+  for (ParameterTraining& entry : training.parameters)
+    ALTIPLANO_RETURN_IF_ERROR(ParameterUpdate(training.graph, options, entry).add());
   return Status::ok();
 }
 
-Result<TrainingGraph> make_training_graph(ModelGraph model, DType dtype, const OptimizerOptions& options, uint64_t seed) {
+Result<TrainingGraph> make_training_graph(ModelGraph model, DType dtype, const OptimizerOptions& options,
+                                          uint64_t seed) {
   ALTIPLANO_RETURN_IF_ERROR(run_pass("precision", model.graph, [&](Graph&) { return set_precision(model, dtype); }));
   TrainingGraph training;
   ALTIPLANO_RETURN_IF_ERROR(run_pass("autodiff", training.graph, [&](Graph&) -> Status {
     ALTIPLANO_ASSIGN(training, differentiate(std::move(model)));
     return Status::ok();
   }));
-  ALTIPLANO_RETURN_IF_ERROR(run_pass("optimizer", training.graph, [&](Graph&) { return add_optimizer(training, options); }));
+  ALTIPLANO_RETURN_IF_ERROR(
+      run_pass("optimizer", training.graph, [&](Graph&) { return add_optimizer(training, options); }));
   training.compute_dtype = dtype;
   training.seed = seed;
   return training;

@@ -29,12 +29,17 @@ Status dump(const std::string& name, const Graph& graph) {
 
 }  // namespace
 
-void set_pass_stop_check(std::function<bool()> stop) { stop_check() = std::move(stop); }
+void set_pass_stop_check(std::function<bool()> stop) {
+  stop_check() = std::move(stop);
+}
 
-std::vector<PassRecord> take_pass_records() { return std::exchange(records(), {}); }
+std::vector<PassRecord> take_pass_records() {
+  return std::exchange(records(), {});
+}
 
 Status run_pass(const std::string& name, Graph& graph, const std::function<Status(Graph&)>& pass) {
-  if (stop_check() && stop_check()()) return Status(StatusCode::kStoppedEarly, fmt::format("stopped before graph pass {}", name));
+  if (stop_check() && stop_check()())
+    return Status(StatusCode::kStoppedEarly, fmt::format("stopped before graph pass {}", name));
   auto start = std::chrono::steady_clock::now();
   Status status = pass(graph);
   if (status.is_ok()) status = graph.verify();

@@ -1,5 +1,6 @@
-// Layer signatures: the layer's ops and parameters as text in which every name is replaced by what is the same in an isomorphic layer:
-// own values by their position, values of other layers by the order in which they are first used, with their types.
+// Layer signatures: the layer's ops and parameters as text in which every name is replaced by what is the same in an
+// isomorphic layer: own values by their position, values of other layers by the order in which they are first used,
+// with their types.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -40,7 +41,8 @@ class LayerText {
   /// "stream=block.3.mlp.dropout" -> "stream=@.mlp.dropout".
   std::string without_layer_name(std::string text) const {
     const std::string prefix = "=" + graph_.layer_name(layer_) + ".";
-    for (size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at + 3)) text.replace(at, prefix.size(), "=@.");
+    for (size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at + 3))
+      text.replace(at, prefix.size(), "=@.");
     return text;
   }
 
@@ -55,7 +57,8 @@ class LayerText {
 std::vector<uint64_t> layer_signatures(const Graph& graph) {
   std::vector<LayerText> texts;
   for (size_t i = 0; i < graph.layers().size(); ++i) texts.emplace_back(graph, LayerId(static_cast<int64_t>(i)));
-  for (const Parameter& parameter : graph.parameters()) texts[graph.value(parameter.value).layer.index()].add_parameter(parameter);
+  for (const Parameter& parameter : graph.parameters())
+    texts[graph.value(parameter.value).layer.index()].add_parameter(parameter);
   for (const Op& op : graph.ops()) texts[op.layer.index()].add_op(op);
   std::vector<uint64_t> signatures;
   for (const LayerText& text : texts) signatures.push_back(fingerprint(text.text()));

@@ -49,8 +49,8 @@ inline ModelGraph make_gpt(const GptShape& shape) {
   return std::move(model).value();
 }
 
-inline TrainingGraph make_gpt_training(const GptShape& shape, DType dtype = DType::kF64, const OptimizerOptions& optimizer = {},
-                                       uint64_t seed = 7) {
+inline TrainingGraph make_gpt_training(const GptShape& shape, DType dtype = DType::kF64,
+                                       const OptimizerOptions& optimizer = {}, uint64_t seed = 7) {
   auto training = make_training_graph(make_gpt(shape), dtype, optimizer, seed);
   BOOST_REQUIRE_MESSAGE(training.is_ok(), training.status().to_string());
   return std::move(training).value();

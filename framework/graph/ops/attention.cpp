@@ -17,7 +17,9 @@ Status check_qkv(Types inputs, const Attributes& attributes) {
   return check_dtype(v, q.dtype, "v");
 }
 
-ValueType lse_type(const ValueType& q) { return {{q.shape[0], q.shape[2], q.shape[1]}, acc(q)}; }
+ValueType lse_type(const ValueType& q) {
+  return {{q.shape[0], q.shape[2], q.shape[1]}, acc(q)};
+}
 
 /// Multiply-adds of one [s,t] x k product over all heads, as FLOPs; a causal mask halves it.
 double product_flops(Types inputs, const Attributes& attributes) {
@@ -30,8 +32,10 @@ std::vector<ValueId> attention_gradient(GradientContext& context) {
   if (context.output_gradient(1).is_valid())
     context.refuse(invalid_argument("op '{}': lse of attention is not differentiable", op.name));
   if (!context.output_gradient(0).is_valid()) return std::vector<ValueId>(3);
-  return context.emit("attention_grad", "qkv",
-                      {op.inputs[0], op.inputs[1], op.inputs[2], op.outputs[0], op.outputs[1], context.output_gradient(0)}, op.attributes);
+  return context.emit(
+      "attention_grad", "qkv",
+      {op.inputs[0], op.inputs[1], op.inputs[2], op.outputs[0], op.outputs[1], context.output_gradient(0)},
+      op.attributes);
 }
 
 OpDefinition attention() {
@@ -46,7 +50,9 @@ OpDefinition attention() {
   definition.rule = [](Types, Types, const Attributes&) -> std::string {
     return "[b,s,h,k] [b,t,h,k] [b,t,h,k] -> [b,s,h,k] [b,h,s]  whole: s,t,k";
   };
-  definition.flops = [](Types inputs, Types, const Attributes& attributes) { return 2 * product_flops(inputs, attributes); };
+  definition.flops = [](Types inputs, Types, const Attributes& attributes) {
+    return 2 * product_flops(inputs, attributes);
+  };
   definition.gradient = attention_gradient;
   return definition;
 }
@@ -67,7 +73,9 @@ OpDefinition attention_grad() {
   definition.rule = [](Types, Types, const Attributes&) -> std::string {
     return "[b,s,h,k] [b,t,h,k] [b,t,h,k] [b,s,h,k] [b,h,s] [b,s,h,k] -> [b,s,h,k] [b,t,h,k] [b,t,h,k]  whole: s,t,k";
   };
-  definition.flops = [](Types inputs, Types, const Attributes& attributes) { return 5 * product_flops(inputs, attributes); };
+  definition.flops = [](Types inputs, Types, const Attributes& attributes) {
+    return 5 * product_flops(inputs, attributes);
+  };
   return definition;
 }
 

@@ -31,7 +31,9 @@ Result<std::vector<std::vector<std::string>>> parse_operands(const std::string& 
   return operands;
 }
 
-std::string list(const std::vector<std::string>& letters) { return "[" + join(letters, ",") + "]"; }
+std::string list(const std::vector<std::string>& letters) {
+  return "[" + join(letters, ",") + "]";
+}
 
 }  // namespace
 
@@ -41,8 +43,8 @@ Result<Einsum> Einsum::parse(const std::string& equation) {
   ALTIPLANO_ASSIGN(auto inputs, parse_operands(equation.substr(0, arrow)));
   ALTIPLANO_ASSIGN(auto outputs, parse_operands(equation.substr(arrow + 2)));
   if (inputs.size() != 2 || outputs.size() != 1)
-    return invalid_argument("equation '{}' must read '[..] [..] -> [..]', it has {} operands and {} results", equation, inputs.size(),
-                            outputs.size());
+    return invalid_argument("equation '{}' must read '[..] [..] -> [..]', it has {} operands and {} results", equation,
+                            inputs.size(), outputs.size());
   Einsum einsum{inputs[0], inputs[1], outputs[0], {}};
   for (const std::string& letter : einsum.c)
     if (!contains(einsum.a, letter) && !contains(einsum.b, letter))
@@ -51,13 +53,16 @@ Result<Einsum> Einsum::parse(const std::string& equation) {
     for (const std::string& letter : *operand) {
       if (contains(einsum.c, letter)) continue;
       if (!contains(einsum.a, letter) || !contains(einsum.b, letter))
-        return invalid_argument("equation '{}': letter {} is in one operand only and not in the result; sum it with reduce_sum", equation,
-                                letter);
+        return invalid_argument(
+            "equation '{}': letter {} is in one operand only and not in the result; sum it with reduce_sum", equation,
+            letter);
       if (operand == &einsum.a) einsum.summed.push_back(letter);
     }
   return einsum;
 }
 
-std::string Einsum::to_string() const { return list(a) + " " + list(b) + " -> " + list(c); }
+std::string Einsum::to_string() const {
+  return list(a) + " " + list(b) + " -> " + list(c);
+}
 
 }  // namespace altiplano

@@ -29,7 +29,8 @@ Inferred infer_add_bias(Types inputs, const Attributes&) {
   ALTIPLANO_RETURN_IF_ERROR(check_floating(inputs));
   const Shape &x = inputs[0].shape, &bias = inputs[1].shape;
   if (inputs[0].dtype != inputs[1].dtype)
-    return invalid_argument("types must be equal, got {} and {}", to_string(inputs[0].dtype), to_string(inputs[1].dtype));
+    return invalid_argument("types must be equal, got {} and {}", to_string(inputs[0].dtype),
+                            to_string(inputs[1].dtype));
   if (bias.empty() || bias.size() > x.size() || !std::equal(bias.rbegin(), bias.rend(), x.rbegin()))
     return invalid_argument("the bias {} must match the last dims of {}", to_string(bias), to_string(x));
   return std::vector<ValueType>{inputs[0]};
@@ -37,7 +38,8 @@ Inferred infer_add_bias(Types inputs, const Attributes&) {
 
 std::string add_bias_rule(Types inputs, Types, const Attributes&) {
   std::vector<std::string> bias;
-  for (size_t i = rank_of(inputs[0]) - rank_of(inputs[1]); i < rank_of(inputs[0]); ++i) bias.push_back(fmt::format("d{}", i));
+  for (size_t i = rank_of(inputs[0]) - rank_of(inputs[1]); i < rank_of(inputs[0]); ++i)
+    bias.push_back(fmt::format("d{}", i));
   std::string x = operand(rank_of(inputs[0]));
   return fmt::format("{} [{}] -> {}", x, fmt::join(bias, ","), x);
 }
@@ -48,7 +50,8 @@ std::vector<ValueId> add_bias_gradient(GradientContext& context) {
   size_t leading = context.input(0).shape.size() - context.input(1).shape.size();
   std::vector<int64_t> dims(leading);
   for (size_t i = 0; i < leading; ++i) dims[i] = static_cast<int64_t>(i);
-  if (context.wants_input(1)) gradients[1] = leading == 0 ? dy : context.emit1("reduce_sum", "bias", {dy}, {{"dims", dims}});
+  if (context.wants_input(1))
+    gradients[1] = leading == 0 ? dy : context.emit1("reduce_sum", "bias", {dy}, {{"dims", dims}});
   return gradients;
 }
 
@@ -101,7 +104,8 @@ OpDefinition gelu() {
   OpDefinition definition = pointwise("gelu", "Gaussian error linear unit: x -> y", 1, false, 10);
   check_approximate(definition);
   definition.gradient = [](GradientContext& context) {
-    return std::vector<ValueId>{context.emit1("gelu_grad", "x", {context.op().inputs[0], context.output_gradient()}, context.op().attributes)};
+    return std::vector<ValueId>{
+        context.emit1("gelu_grad", "x", {context.op().inputs[0], context.output_gradient()}, context.op().attributes)};
   };
   return definition;
 }
@@ -113,7 +117,8 @@ OpDefinition gelu_grad() {
 }
 
 OpDefinition dropout() {
-  OpDefinition definition = pointwise("dropout", "zeroes elements with probability p, scales the others by 1/(1-p): x -> y", 1, false, 10);
+  OpDefinition definition =
+      pointwise("dropout", "zeroes elements with probability p, scales the others by 1/(1-p): x -> y", 1, false, 10);
   auto infer = definition.infer;
   definition.infer = [infer](Types inputs, const Attributes& attributes) -> Inferred {
     ALTIPLANO_RETURN_IF_ERROR(check_stream(attributes, "p"));

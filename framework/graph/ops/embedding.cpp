@@ -25,8 +25,9 @@ OpDefinition embedding() {
   definition.flops = [](Types, Types, const Attributes&) { return 0.0; };
   definition.gradient = [](GradientContext& context) {
     Attributes attributes{{"rows", context.input(0).shape[0]}};
-    return std::vector<ValueId>{context.emit1("embedding_grad", "table", {context.output_gradient(), context.op().inputs[1]}, attributes),
-                                ValueId()};
+    return std::vector<ValueId>{
+        context.emit1("embedding_grad", "table", {context.output_gradient(), context.op().inputs[1]}, attributes),
+        ValueId()};
   };
   return definition;
 }
@@ -46,7 +47,9 @@ OpDefinition embedding_grad() {
     return std::vector<ValueType>{{{rows, inputs[0].shape[2]}, acc(inputs[0])}};
   };
   definition.rule = [](Types, Types, const Attributes&) -> std::string { return "[b,s,d] [b,s] -> [v,d]  sum: b,s"; };
-  definition.flops = [](Types inputs, Types, const Attributes&) { return static_cast<double>(num_elements(inputs[0].shape)); };
+  definition.flops = [](Types inputs, Types, const Attributes&) {
+    return static_cast<double>(num_elements(inputs[0].shape));
+  };
   return definition;
 }
 

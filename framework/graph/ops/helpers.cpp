@@ -55,7 +55,9 @@ std::string dims(size_t n) {
   return fmt::format("{}", fmt::join(names, ","));
 }
 
-std::string operand(size_t n) { return "[" + dims(n) + "]"; }
+std::string operand(size_t n) {
+  return "[" + dims(n) + "]";
+}
 
 std::string with_last(size_t leading, const std::string& last) {
   return leading == 0 ? "[" + last + "]" : "[" + dims(leading) + "," + last + "]";
@@ -66,7 +68,8 @@ std::string pointwise_rule(size_t rank, size_t num_inputs, size_t num_outputs, b
   return fmt::format("{} -> {}{}", fmt::join(inputs, " "), fmt::join(outputs, " "), linear ? "  linear" : "");
 }
 
-OpDefinition pointwise(const std::string& kind, const std::string& help, int num_inputs, bool linear, double flops_per_element) {
+OpDefinition pointwise(const std::string& kind, const std::string& help, int num_inputs, bool linear,
+                       double flops_per_element) {
   OpDefinition definition;
   definition.kind = kind;
   definition.help = help;

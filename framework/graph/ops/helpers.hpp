@@ -10,9 +10,15 @@ namespace altiplano::ops {
 using Types = std::span<const ValueType>;
 using Inferred = Result<std::vector<ValueType>>;
 
-inline DType acc(const ValueType& type) { return accumulate_dtype(type.dtype); }
-inline bool operator==(const ValueType& a, const ValueType& b) { return a.shape == b.shape && a.dtype == b.dtype; }
-inline size_t rank_of(const ValueType& type) { return type.shape.size(); }
+inline DType acc(const ValueType& type) {
+  return accumulate_dtype(type.dtype);
+}
+inline bool operator==(const ValueType& a, const ValueType& b) {
+  return a.shape == b.shape && a.dtype == b.dtype;
+}
+inline size_t rank_of(const ValueType& type) {
+  return type.shape.size();
+}
 
 Status check_floating(Types inputs);
 /// All inputs of the same floating type and shape.
@@ -36,7 +42,8 @@ std::string with_last(size_t leading, const std::string& last);
 std::string pointwise_rule(size_t rank, size_t num_inputs, size_t num_outputs, bool linear);
 
 /// An elementwise op of `num_inputs` equal floating tensors.
-OpDefinition pointwise(const std::string& kind, const std::string& help, int num_inputs, bool linear, double flops_per_element);
+OpDefinition pointwise(const std::string& kind, const std::string& help, int num_inputs, bool linear,
+                       double flops_per_element);
 
 /// The attribute `stream` of a random op, refused when missing.
 Status check_stream(const Attributes& attributes, const char* probability);

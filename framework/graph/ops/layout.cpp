@@ -9,7 +9,8 @@ namespace {
 
 using namespace ops;
 
-// reshape ---------------------------------------------------------------------------------------------------------------
+// reshape
+// ---------------------------------------------------------------------------------------------------------------
 
 /// Factors of both sides of a reshape, walked from the major dims on: a dim is one factor or a product of several.
 class ReshapeFactors {
@@ -24,8 +25,10 @@ class ReshapeFactors {
     while (i < in_.size() || j < out_.size()) {
       bool in_one = i < in_.size() && a == 0 && in_[i] == 1, out_one = j < out_.size() && b == 0 && out_[j] == 1;
       if (in_one != out_one) {
-        if (in_one) in_names[i++].push_back(add_unit());
-        else out_names[j++].push_back(add_unit());
+        if (in_one)
+          in_names[i++].push_back(add_unit());
+        else
+          out_names[j++].push_back(add_unit());
         continue;
       }
       if (i == in_.size() || j == out_.size()) return std::nullopt;
@@ -36,8 +39,14 @@ class ReshapeFactors {
       std::string name = fmt::format("f{}", num_factors_++);
       in_names[i].push_back(name);
       out_names[j].push_back(name);
-      if ((a /= factor) == 1) { ++i; a = 0; }
-      if ((b /= factor) == 1) { ++j; b = 0; }
+      if ((a /= factor) == 1) {
+        ++i;
+        a = 0;
+      }
+      if ((b /= factor) == 1) {
+        ++j;
+        b = 0;
+      }
     }
     std::string whole = units_.empty() ? "" : fmt::format("  whole: {}", fmt::join(units_, ","));
     return fmt::format("{} -> {}{}  linear", side(in_names), side(out_names), whole);
@@ -66,15 +75,17 @@ Inferred infer_reshape(Types inputs, const Attributes& attributes) {
   for (int64_t extent : shape)
     if (extent < 1) return invalid_argument("shape {} has an extent below 1", to_string(shape));
   if (num_elements(shape) != num_elements(inputs[0].shape))
-    return invalid_argument("{} has {} elements, {} has {}", to_string(inputs[0].shape), num_elements(inputs[0].shape), to_string(shape),
-                            num_elements(shape));
+    return invalid_argument("{} has {} elements, {} has {}", to_string(inputs[0].shape), num_elements(inputs[0].shape),
+                            to_string(shape), num_elements(shape));
   if (!ReshapeFactors(inputs[0].shape, shape).rule())
     return invalid_argument("{} and {} have no common factors; dims may be split and merged only, reshape in two steps",
                             to_string(inputs[0].shape), to_string(shape));
   return std::vector<ValueType>{{std::move(shape), inputs[0].dtype}};
 }
 
-double no_flops(Types, Types, const Attributes&) { return 0; }
+double no_flops(Types, Types, const Attributes&) {
+  return 0;
+}
 
 OpDefinition layout_op(const std::string& kind, const std::string& help) {
   OpDefinition definition;
@@ -88,14 +99,18 @@ OpDefinition layout_op(const std::string& kind, const std::string& help) {
 OpDefinition reshape() {
   OpDefinition definition = layout_op("reshape", "the same elements in another `shape`: x -> y");
   definition.infer = infer_reshape;
-  definition.rule = [](Types inputs, Types outputs, const Attributes&) { return *ReshapeFactors(inputs[0].shape, outputs[0].shape).rule(); };
+  definition.rule = [](Types inputs, Types outputs, const Attributes&) {
+    return *ReshapeFactors(inputs[0].shape, outputs[0].shape).rule();
+  };
   definition.gradient = [](GradientContext& context) {
-    return std::vector<ValueId>{context.emit1("reshape", "x", {context.output_gradient()}, {{"shape", context.input(0).shape}})};
+    return std::vector<ValueId>{
+        context.emit1("reshape", "x", {context.output_gradient()}, {{"shape", context.input(0).shape}})};
   };
   return definition;
 }
 
-// transpose -------------------------------------------------------------------------------------------------------------
+// transpose
+// -------------------------------------------------------------------------------------------------------------
 
 Inferred infer_transpose(Types inputs, const Attributes& attributes) {
   auto permutation = attributes.get_ints("permutation"), sorted = permutation;
@@ -103,7 +118,8 @@ Inferred infer_transpose(Types inputs, const Attributes& attributes) {
   std::vector<int64_t> identity(rank_of(inputs[0]));
   std::iota(identity.begin(), identity.end(), 0);
   if (sorted != identity)
-    return invalid_argument("permutation [{}] must hold each dim of {} once", fmt::join(permutation, ","), to_string(inputs[0].shape));
+    return invalid_argument("permutation [{}] must hold each dim of {} once", fmt::join(permutation, ","),
+                            to_string(inputs[0].shape));
   Shape shape;
   for (int64_t dim : permutation) shape.push_back(inputs[0].shape[static_cast<size_t>(dim)]);
   return std::vector<ValueType>{{std::move(shape), inputs[0].dtype}};
@@ -120,13 +136,16 @@ OpDefinition transpose() {
   definition.gradient = [](GradientContext& context) {
     auto permutation = context.op().attributes.get_ints("permutation");
     std::vector<int64_t> inverse(permutation.size());
-    for (size_t i = 0; i < permutation.size(); ++i) inverse[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
-    return std::vector<ValueId>{context.emit1("transpose", "x", {context.output_gradient()}, {{"permutation", inverse}})};
+    for (size_t i = 0; i < permutation.size(); ++i)
+      inverse[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
+    return std::vector<ValueId>{
+        context.emit1("transpose", "x", {context.output_gradient()}, {{"permutation", inverse}})};
   };
   return definition;
 }
 
-// slice, pad, concat: `dim` has another factor in every operand, none of which may be split -------------------------------
+// slice, pad, concat: `dim` has another factor in every operand, none of which may be split
+// -------------------------------
 
 /// "[d0,i0,d2]": the dims of one operand with its own factor for `dim`.
 std::string with_own_factor(size_t rank, int64_t dim, const std::string& name) {
@@ -143,13 +162,14 @@ std::string along_dim_rule(Types inputs, Types outputs, const Attributes& attrib
     operands.push_back(with_own_factor(rank_of(inputs[i]), dim, factors.back()));
   }
   factors.push_back("o");
-  return fmt::format("{} -> {}  whole: {}  linear", fmt::join(operands, " "), with_own_factor(rank_of(outputs[0]), dim, "o"),
-                     fmt::join(factors, ","));
+  return fmt::format("{} -> {}  whole: {}  linear", fmt::join(operands, " "),
+                     with_own_factor(rank_of(outputs[0]), dim, "o"), fmt::join(factors, ","));
 }
 
 Inferred infer_slice(Types inputs, const Attributes& attributes) {
   ALTIPLANO_ASSIGN(int64_t dim, dim_attribute(attributes, rank_of(inputs[0])));
-  int64_t start = attributes.get_int("start"), length = attributes.get_int("length"), extent = inputs[0].shape[static_cast<size_t>(dim)];
+  int64_t start = attributes.get_int("start"), length = attributes.get_int("length"),
+          extent = inputs[0].shape[static_cast<size_t>(dim)];
   if (start < 0 || length < 1 || start + length > extent)
     return invalid_argument("[{}, {}) is no part of dim {} of extent {}", start, start + length, dim, extent);
   ValueType out = inputs[0];
@@ -231,7 +251,8 @@ OpDefinition concat() {
   return definition;
 }
 
-// fill ------------------------------------------------------------------------------------------------------------------
+// fill
+// ------------------------------------------------------------------------------------------------------------------
 
 OpDefinition fill() {
   OpDefinition definition;
@@ -242,7 +263,9 @@ OpDefinition fill() {
     ALTIPLANO_ASSIGN(DType dtype, dtype_attribute(attributes, DType::kF32));
     return std::vector<ValueType>{{attributes.get_ints("shape"), dtype}};
   };
-  definition.rule = [](Types, Types outputs, const Attributes&) { return fmt::format("-> {}", operand(rank_of(outputs[0]))); };
+  definition.rule = [](Types, Types outputs, const Attributes&) {
+    return fmt::format("-> {}", operand(rank_of(outputs[0])));
+  };
   definition.flops = no_flops;
   return definition;
 }

@@ -1,5 +1,5 @@
-// Cross entropy as pieces that each split over the vocabulary: the maximum (max over v), the sum of exponentials and the picked logit
-// (sums over v) become partial results, so that a vocabulary-parallel loss follows from the rules.
+// Cross entropy as pieces that each split over the vocabulary: the maximum (max over v), the sum of exponentials and
+// the picked logit (sums over v) become partial results, so that a vocabulary-parallel loss follows from the rules.
 #include "framework/graph/ops/helpers.hpp"
 
 namespace altiplano {
@@ -7,7 +7,9 @@ namespace {
 
 using namespace ops;
 
-Shape tokens_of(const ValueType& logits) { return {logits.shape[0], logits.shape[1]}; }
+Shape tokens_of(const ValueType& logits) {
+  return {logits.shape[0], logits.shape[1]};
+}
 
 Status check_logits(const ValueType& logits) {
   ALTIPLANO_RETURN_IF_ERROR(check_rank(logits, 3, "the logits [b,s,v]"));
@@ -36,7 +38,9 @@ OpDefinition exp_sum() {
     return std::vector<ValueType>{inputs[1]};
   };
   definition.rule = [](Types, Types, const Attributes&) -> std::string { return "[b,s,v] [b,s] -> [b,s]  sum: v"; };
-  definition.flops = [](Types inputs, Types, const Attributes&) { return 5.0 * static_cast<double>(num_elements(inputs[0].shape)); };
+  definition.flops = [](Types inputs, Types, const Attributes&) {
+    return 5.0 * static_cast<double>(num_elements(inputs[0].shape));
+  };
   return definition;
 }
 
@@ -60,11 +64,13 @@ std::vector<ValueId> nll_gradient(GradientContext& context) {
   std::string name = op.attributes.get_string("logits");
   ValueId logits = context.graph().find_value(name);
   if (!logits.is_valid()) {
-    context.refuse(invalid_argument("op '{}' (nll): to be differentiated it needs the attribute logits, the name of a value; got '{}'",
-                                    op.name, name));
+    context.refuse(invalid_argument(
+        "op '{}' (nll): to be differentiated it needs the attribute logits, the name of a value; got '{}'", op.name,
+        name));
     return std::vector<ValueId>(4);
   }
-  ValueId gradient = context.emit1("cross_entropy_grad", "logits", {logits, op.inputs[0], op.inputs[1], op.inputs[3], context.output_gradient()});
+  ValueId gradient = context.emit1("cross_entropy_grad", "logits",
+                                   {logits, op.inputs[0], op.inputs[1], op.inputs[3], context.output_gradient()});
   context.add_gradient(logits, gradient);
   return std::vector<ValueId>(4);
 }
@@ -112,8 +118,12 @@ OpDefinition cross_entropy_grad() {
     ALTIPLANO_RETURN_IF_ERROR(check_statistic(inputs[4], tokens, acc(inputs[0]), "dloss"));
     return std::vector<ValueType>{inputs[0]};
   };
-  definition.rule = [](Types, Types, const Attributes&) -> std::string { return "[b,s,v] [b,s] [b,s] [b,s] [b,s] -> [b,s,v]"; };
-  definition.flops = [](Types inputs, Types, const Attributes&) { return 7.0 * static_cast<double>(num_elements(inputs[0].shape)); };
+  definition.rule = [](Types, Types, const Attributes&) -> std::string {
+    return "[b,s,v] [b,s] [b,s] [b,s] [b,s] -> [b,s,v]";
+  };
+  definition.flops = [](Types inputs, Types, const Attributes&) {
+    return 7.0 * static_cast<double>(num_elements(inputs[0].shape));
+  };
   return definition;
 }
 

@@ -11,12 +11,13 @@ Result<std::map<std::string, int64_t>> letter_sizes(const Einsum& einsum, Types 
   std::map<std::string, int64_t> sizes;
   for (size_t i = 0; i < 2; ++i) {
     const auto& letters = i == 0 ? einsum.a : einsum.b;
-    ALTIPLANO_RETURN_IF_ERROR(check_rank(inputs[i], letters.size(), i == 0 ? "the first operand" : "the second operand"));
+    ALTIPLANO_RETURN_IF_ERROR(
+        check_rank(inputs[i], letters.size(), i == 0 ? "the first operand" : "the second operand"));
     for (size_t d = 0; d < letters.size(); ++d) {
       auto [it, is_new] = sizes.emplace(letters[d], inputs[i].shape[d]);
       if (it->second != inputs[i].shape[d])
-        return invalid_argument("equation {}: {} is {} in the first operand and {} in the second", einsum.to_string(), letters[d],
-                                it->second, inputs[i].shape[d]);
+        return invalid_argument("equation {}: {} is {} in the first operand and {} in the second", einsum.to_string(),
+                                letters[d], it->second, inputs[i].shape[d]);
     }
   }
   return sizes;
@@ -25,7 +26,8 @@ Result<std::map<std::string, int64_t>> letter_sizes(const Einsum& einsum, Types 
 Inferred infer(Types inputs, const Attributes& attributes) {
   ALTIPLANO_RETURN_IF_ERROR(check_floating(inputs));
   if (inputs[0].dtype != inputs[1].dtype)
-    return invalid_argument("types must be equal, got {} and {}", to_string(inputs[0].dtype), to_string(inputs[1].dtype));
+    return invalid_argument("types must be equal, got {} and {}", to_string(inputs[0].dtype),
+                            to_string(inputs[1].dtype));
   ALTIPLANO_ASSIGN(Einsum einsum, Einsum::parse(attributes.get_string("equation")));
   ALTIPLANO_ASSIGN(auto sizes, letter_sizes(einsum, inputs));
   ALTIPLANO_ASSIGN(DType dtype, dtype_attribute(attributes, inputs[0].dtype));
@@ -34,7 +36,9 @@ Inferred infer(Types inputs, const Attributes& attributes) {
   return std::vector<ValueType>{{std::move(shape), dtype}};
 }
 
-Einsum equation_of(const Attributes& attributes) { return Einsum::parse(attributes.get_string("equation")).value(); }
+Einsum equation_of(const Attributes& attributes) {
+  return Einsum::parse(attributes.get_string("equation")).value();
+}
 
 std::string rule(Types, Types, const Attributes& attributes) {
   Einsum einsum = equation_of(attributes);
@@ -62,7 +66,8 @@ std::vector<ValueId> gradient(GradientContext& context) {
   Einsum einsum = equation_of(context.op().attributes);
   ValueId dc = context.output_gradient();
   DType dtype = context.input(0).dtype;
-  if (context.graph().value(dc).dtype != dtype) dc = context.emit1("cast", "dc", {dc}, {{"dtype", std::string(to_string(dtype))}});
+  if (context.graph().value(dc).dtype != dtype)
+    dc = context.emit1("cast", "dc", {dc}, {{"dtype", std::string(to_string(dtype))}});
   std::vector<ValueId> gradients(2);
   for (size_t i = 0; i < 2; ++i)
     if (context.wants_input(i)) gradients[i] = operand_gradient(context, einsum, i, dc);

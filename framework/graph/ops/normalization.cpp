@@ -5,7 +5,9 @@ namespace {
 
 using namespace ops;
 
-Shape leading(const ValueType& x) { return Shape(x.shape.begin(), x.shape.end() - 1); }
+Shape leading(const ValueType& x) {
+  return Shape(x.shape.begin(), x.shape.end() - 1);
+}
 
 Status check_last_dim(Types inputs) {
   ALTIPLANO_RETURN_IF_ERROR(check_floating(inputs));
@@ -18,8 +20,10 @@ Inferred infer_layer_norm(Types inputs, const Attributes& attributes) {
   const ValueType& x = inputs[0];
   ALTIPLANO_RETURN_IF_ERROR(check_shape(inputs[1], {x.shape.back()}, "the weight"));
   ALTIPLANO_RETURN_IF_ERROR(check_shape(inputs[2], {x.shape.back()}, "the bias"));
-  for (size_t i : {1, 2}) ALTIPLANO_RETURN_IF_ERROR(check_dtype(inputs[i], x.dtype, i == 1 ? "the weight" : "the bias"));
-  if (attributes.get_float("epsilon", 1e-5) < 0) return invalid_argument("epsilon is {}; it must not be negative", attributes.get_float("epsilon"));
+  for (size_t i : {1, 2})
+    ALTIPLANO_RETURN_IF_ERROR(check_dtype(inputs[i], x.dtype, i == 1 ? "the weight" : "the bias"));
+  if (attributes.get_float("epsilon", 1e-5) < 0)
+    return invalid_argument("epsilon is {}; it must not be negative", attributes.get_float("epsilon"));
   return std::vector<ValueType>{x, {leading(x), acc(x)}, {leading(x), acc(x)}};
 }
 
@@ -30,7 +34,8 @@ std::vector<ValueId> layer_norm_gradient(GradientContext& context) {
   ValueId dy = context.output_gradient(0), x = op.inputs[0], mean = op.outputs[1], rstd = op.outputs[2];
   std::vector<ValueId> gradients(3);
   if (!dy.is_valid()) return gradients;
-  if (context.wants_input(0)) gradients[0] = context.emit1("layer_norm_grad_input", "x", {dy, x, op.inputs[1], mean, rstd});
+  if (context.wants_input(0))
+    gradients[0] = context.emit1("layer_norm_grad_input", "x", {dy, x, op.inputs[1], mean, rstd});
   if (context.wants_input(1) || context.wants_input(2)) {
     auto weights = context.emit("layer_norm_grad_weight", "w", {dy, x, mean, rstd});
     gradients[1] = weights[0];
@@ -49,7 +54,9 @@ OpDefinition layer_norm() {
     size_t n = rank_of(inputs[0]) - 1;
     return fmt::format("{0} [e] [e] -> {0} {1} {1}  whole: e", with_last(n, "e"), operand(n));
   };
-  definition.flops = [](Types inputs, Types, const Attributes&) { return 8.0 * static_cast<double>(num_elements(inputs[0].shape)); };
+  definition.flops = [](Types inputs, Types, const Attributes&) {
+    return 8.0 * static_cast<double>(num_elements(inputs[0].shape));
+  };
   definition.gradient = layer_norm_gradient;
   return definition;
 }
@@ -80,7 +87,9 @@ OpDefinition layer_norm_grad_input() {
     size_t n = rank_of(inputs[0]) - 1;
     return fmt::format("{0} {0} [e] {1} {1} -> {0}  whole: e", with_last(n, "e"), operand(n));
   };
-  definition.flops = [](Types inputs, Types, const Attributes&) { return 12.0 * static_cast<double>(num_elements(inputs[0].shape)); };
+  definition.flops = [](Types inputs, Types, const Attributes&) {
+    return 12.0 * static_cast<double>(num_elements(inputs[0].shape));
+  };
   return definition;
 }
 
@@ -99,7 +108,9 @@ OpDefinition layer_norm_grad_weight() {
     std::string rule = fmt::format("{0} {0} {1} {1} -> [e] [e]", with_last(n, "e"), operand(n));
     return n == 0 ? rule : rule + "  sum: " + dims(n);
   };
-  definition.flops = [](Types inputs, Types, const Attributes&) { return 5.0 * static_cast<double>(num_elements(inputs[0].shape)); };
+  definition.flops = [](Types inputs, Types, const Attributes&) {
+    return 5.0 * static_cast<double>(num_elements(inputs[0].shape));
+  };
   return definition;
 }
 
@@ -120,17 +131,21 @@ OpDefinition softmax_like(const std::string& kind, const std::string& help, int 
 OpDefinition softmax() {
   OpDefinition definition = softmax_like("softmax", "softmax over the last dim: x -> y", 1, 8);
   definition.gradient = [](GradientContext& context) {
-    return std::vector<ValueId>{context.emit1("softmax_grad", "x", {context.op().outputs[0], context.output_gradient()})};
+    return std::vector<ValueId>{
+        context.emit1("softmax_grad", "x", {context.op().outputs[0], context.output_gradient()})};
   };
   return definition;
 }
 
-OpDefinition softmax_grad() { return softmax_like("softmax_grad", "gradient of softmax: y, dy -> dx", 2, 4); }
+OpDefinition softmax_grad() {
+  return softmax_like("softmax_grad", "gradient of softmax: y, dy -> dx", 2, 4);
+}
 
 }  // namespace
 
 void add_normalization_ops(std::vector<OpDefinition>& out) {
-  for (auto* make : {layer_norm, layer_norm_grad_input, layer_norm_grad_weight, softmax, softmax_grad}) out.push_back(make());
+  for (auto* make : {layer_norm, layer_norm_grad_input, layer_norm_grad_weight, softmax, softmax_grad})
+    out.push_back(make());
 }
 
 }  // namespace altiplano

@@ -16,7 +16,9 @@ Status check_dims(const std::vector<int64_t>& dims, size_t rank) {
   return Status::ok();
 }
 
-bool contains(const std::vector<int64_t>& dims, size_t dim) { return std::count(dims.begin(), dims.end(), static_cast<int64_t>(dim)) > 0; }
+bool contains(const std::vector<int64_t>& dims, size_t dim) {
+  return std::count(dims.begin(), dims.end(), static_cast<int64_t>(dim)) > 0;
+}
 
 std::vector<std::string> factor_names(size_t rank, const std::vector<int64_t>& dims, bool inside) {
   std::vector<std::string> names;
@@ -47,7 +49,9 @@ OpDefinition reduce(const std::string& kind, const std::string& help, const std:
     return fmt::format("{} -> [{}]  {}: {}", operand(rank), fmt::join(factor_names(rank, dims, false), ","), clause,
                        fmt::join(factor_names(rank, dims, true), ","));
   };
-  definition.flops = [](Types inputs, Types, const Attributes&) { return static_cast<double>(num_elements(inputs[0].shape)); };
+  definition.flops = [](Types inputs, Types, const Attributes&) {
+    return static_cast<double>(num_elements(inputs[0].shape));
+  };
   return definition;
 }
 
@@ -58,7 +62,8 @@ std::vector<ValueId> reduce_sum_gradient(GradientContext& context) {
   for (int64_t dim : dims) sizes.push_back(input.shape[static_cast<size_t>(dim)]);
   Attributes attributes{{"dims", dims}, {"sizes", sizes}};
   DType dtype = context.gradient_dtype(input.id);
-  if (dtype != context.graph().value(context.output_gradient()).dtype) attributes.set("dtype", std::string(to_string(dtype)));
+  if (dtype != context.graph().value(context.output_gradient()).dtype)
+    attributes.set("dtype", std::string(to_string(dtype)));
   return {context.emit1("broadcast_to", "x", {context.output_gradient()}, attributes)};
 }
 
@@ -68,7 +73,9 @@ OpDefinition reduce_sum() {
   return definition;
 }
 
-OpDefinition reduce_max() { return reduce("reduce_max", "maximum over `dims`, which are removed: x -> y", "max"); }
+OpDefinition reduce_max() {
+  return reduce("reduce_max", "maximum over `dims`, which are removed: x -> y", "max");
+}
 
 Inferred infer_broadcast(Types inputs, const Attributes& attributes) {
   ALTIPLANO_RETURN_IF_ERROR(check_floating(inputs));
@@ -88,7 +95,8 @@ OpDefinition broadcast_to() {
   definition.infer = infer_broadcast;
   definition.rule = [](Types, Types outputs, const Attributes& attributes) {
     size_t rank = rank_of(outputs[0]);
-    return fmt::format("[{}] -> {}", fmt::join(factor_names(rank, attributes.get_ints("dims"), false), ","), operand(rank));
+    return fmt::format("[{}] -> {}", fmt::join(factor_names(rank, attributes.get_ints("dims"), false), ","),
+                       operand(rank));
   };
   definition.gradient = [](GradientContext& context) {
     Attributes attributes{{"dims", context.op().attributes.get_ints("dims")}};
@@ -110,7 +118,9 @@ OpDefinition sum_squares() {
     size_t rank = rank_of(inputs[0]);
     return rank == 0 ? std::string("[] -> []") : fmt::format("{} -> []  sum: {}", operand(rank), dims(rank));
   };
-  definition.flops = [](Types inputs, Types, const Attributes&) { return 2.0 * static_cast<double>(num_elements(inputs[0].shape)); };
+  definition.flops = [](Types inputs, Types, const Attributes&) {
+    return 2.0 * static_cast<double>(num_elements(inputs[0].shape));
+  };
   return definition;
 }
 

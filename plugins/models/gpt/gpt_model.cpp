@@ -8,7 +8,9 @@
 namespace altiplano::gpt {
 namespace {
 
-Initializer constant(double value) { return {Initializer::Kind::kConstant, value, 0}; }
+Initializer constant(double value) {
+  return {Initializer::Kind::kConstant, value, 0};
+}
 
 class GptWriter {
  public:
@@ -33,7 +35,9 @@ class GptWriter {
   Initializer residual_normal() const {
     return {Initializer::Kind::kNormal, 0, c_.initializer_range / std::sqrt(2.0 * static_cast<double>(c_.layers))};
   }
-  ValueId bias(const std::string& name, Shape shape) { return b_.parameter(name + ".bias", std::move(shape), constant(0), false); }
+  ValueId bias(const std::string& name, Shape shape) {
+    return b_.parameter(name + ".bias", std::move(shape), constant(0), false);
+  }
 
   ValueId norm(const std::string& name, ValueId x) {
     ValueId weight = b_.parameter(name + ".weight", {c_.hidden}, constant(1), false);
@@ -41,7 +45,8 @@ class GptWriter {
   }
 
   /// x W + bias; the product is named `name`.product, the sum `name`.
-  ValueId linear(const std::string& name, const std::string& equation, ValueId x, Shape weight, Initializer init, Shape bias_shape) {
+  ValueId linear(const std::string& name, const std::string& equation, ValueId x, Shape weight, Initializer init,
+                 Shape bias_shape) {
     ValueId w = b_.parameter(name + ".weight", std::move(weight), init);
     ValueId product = b_.matmul(name + ".product", equation, x, w);
     return b_.add_bias(name, product, bias(name, std::move(bias_shape)));
@@ -65,21 +70,24 @@ class GptWriter {
 
   ValueId attention(const std::string& name, ValueId x) {
     const Shape heads{request_.global_batch, request_.sequence_length, c_.heads, c_.head_size};
-    ValueId qkv = linear(name + ".qkv", "[b,s,d] [d,p,h,k] -> [b,s,p,h,k]", x, {c_.hidden, 3, c_.heads, c_.head_size}, normal(),
-                         {3, c_.heads, c_.head_size});
+    ValueId qkv = linear(name + ".qkv", "[b,s,d] [d,p,h,k] -> [b,s,p,h,k]", x, {c_.hidden, 3, c_.heads, c_.head_size},
+                         normal(), {3, c_.heads, c_.head_size});
     std::vector<ValueId> parts;
     for (int64_t i = 0; i < 3; ++i) {
       std::string part = fmt::format("{}.{}", name, "qkv"[i]);
       parts.push_back(b_.reshape(part, b_.slice(part + ".slice", qkv, 2, i, 1), heads));
     }
     ValueId mixed = b_.attention(name + ".core", parts[0], parts[1], parts[2], c_.attention_dropout);
-    return linear(name + ".out", "[b,s,h,k] [h,k,d] -> [b,s,d]", mixed, {c_.heads, c_.head_size, c_.hidden}, residual_normal(), {c_.hidden});
+    return linear(name + ".out", "[b,s,h,k] [h,k,d] -> [b,s,d]", mixed, {c_.heads, c_.head_size, c_.hidden},
+                  residual_normal(), {c_.hidden});
   }
 
   ValueId mlp(const std::string& name, ValueId x) {
-    ValueId up = linear(name + ".up", "[b,s,d] [d,f] -> [b,s,f]", x, {c_.hidden, c_.intermediate}, normal(), {c_.intermediate});
+    ValueId up =
+        linear(name + ".up", "[b,s,d] [d,f] -> [b,s,f]", x, {c_.hidden, c_.intermediate}, normal(), {c_.intermediate});
     ValueId active = b_.gelu(name + ".gelu", up, c_.gelu_form);
-    return linear(name + ".down", "[b,s,f] [f,d] -> [b,s,d]", active, {c_.intermediate, c_.hidden}, residual_normal(), {c_.hidden});
+    return linear(name + ".down", "[b,s,f] [f,d] -> [b,s,d]", active, {c_.intermediate, c_.hidden}, residual_normal(),
+                  {c_.hidden});
   }
 
   ValueId head(ValueId x) {
@@ -92,8 +100,9 @@ class GptWriter {
     if (!b_.status().is_ok()) return Status::ok();  // finish() tells
     for (const std::string& pattern : c_.frozen)
       if (b_.freeze(pattern) == 0)
-        return invalid_argument("frozen: '{}' matches no parameter; names are as in block.0.attention.qkv.weight, embedding.token.weight",
-                                pattern);
+        return invalid_argument(
+            "frozen: '{}' matches no parameter; names are as in block.0.attention.qkv.weight, embedding.token.weight",
+            pattern);
     return Status::ok();
   }
 

@@ -1,6 +1,7 @@
 #pragma once
-// GPT-2: pre-norm transformer decoder. Layers "embedding", "block.0" ..., "head"; dims: b batch, s sequence, d hidden, h heads, k head size,
-// f feed-forward, v vocabulary. Query, key and value are one parameter [d,3,h,k], so that a box of heads is a box.
+// GPT-2: pre-norm transformer decoder. Layers "embedding", "block.0" ..., "head"; dims: b batch, s sequence, d hidden,
+// h heads, k head size, f feed-forward, v vocabulary. Query, key and value are one parameter [d,3,h,k], so that a box
+// of heads is a box.
 #include "plugins/models/gpt/gpt_options.hpp"
 
 namespace altiplano::gpt {

@@ -34,7 +34,8 @@ OptionRecord positive(std::string key, double default_value, std::string help) {
 Status check_heads(const Options& options, int64_t hidden, int64_t heads) {
   if (hidden % heads == 0) return Status::ok();
   int64_t below = hidden / heads * heads, above = below + heads;
-  return invalid_argument("{}: {} is not a multiple of num_attention_heads {}; nearest: {}", options.where("hidden_size"), hidden, heads,
+  return invalid_argument("{}: {} is not a multiple of num_attention_heads {}; nearest: {}",
+                          options.where("hidden_size"), hidden, heads,
                           below > 0 ? fmt::format("{}, {}", below, above) : fmt::format("{}", above));
 }
 
@@ -44,8 +45,9 @@ std::vector<OptionRecord> gpt_option_records() {
   OptionRecord intermediate = count("intermediate_size", 1, "Width of the feed-forward layer; auto: 4 x hidden_size.");
   intermediate.default_value = std::monostate();
   intermediate.allow_auto = true;
-  OptionRecord activation = record("activation_function", OptionType::kString, std::string("gelu_new"),
-                                   "Activation of the feed-forward layer: gelu_new is the tanh form, gelu the erf form.");
+  OptionRecord activation =
+      record("activation_function", OptionType::kString, std::string("gelu_new"),
+             "Activation of the feed-forward layer: gelu_new is the tanh form, gelu the erf form.");
   activation.choices = {"gelu_new", "gelu"};
   return {
       count("num_hidden_layers", 12, "Number of transformer blocks."),
@@ -61,7 +63,8 @@ std::vector<OptionRecord> gpt_option_records() {
       probability("embd_pdrop", "Dropout probability of the embeddings."),
       probability("attn_pdrop", "Dropout probability of the attention probabilities."),
       positive("initializer_range", 0.02, "Standard deviation of the initial weights."),
-      record("frozen", OptionType::kStringList, std::vector<std::string>{}, "Globs over parameter names that are not trained."),
+      record("frozen", OptionType::kStringList, std::vector<std::string>{},
+             "Globs over parameter names that are not trained."),
   };
 }
 
@@ -84,11 +87,12 @@ Result<GptConfig> gpt_config(const Options& options, const ModelRequest& request
   ALTIPLANO_RETURN_IF_ERROR(check_heads(options, config.hidden, config.heads));
   config.head_size = config.hidden / config.heads;
   if (request.sequence_length > config.positions)
-    return invalid_argument("{}: {} positions are too few for sequences of {} tokens; use at least {} or shorter sequences",
-                            options.where("max_position_embeddings"), config.positions, request.sequence_length, request.sequence_length);
+    return invalid_argument(
+        "{}: {} positions are too few for sequences of {} tokens; use at least {} or shorter sequences",
+        options.where("max_position_embeddings"), config.positions, request.sequence_length, request.sequence_length);
   if (request.sequence_length < 1 || request.global_batch < 1)
-    return invalid_argument("model/gpt: a batch of {} sequences of {} tokens; both must be at least 1", request.global_batch,
-                            request.sequence_length);
+    return invalid_argument("model/gpt: a batch of {} sequences of {} tokens; both must be at least 1",
+                            request.global_batch, request.sequence_length);
   return config;
 }
 

@@ -1,4 +1,5 @@
 #include "framework/api/register.hpp"
 #include "plugins/models/gpt/gpt_model.hpp"
 
-ALTIPLANO_REGISTER_PLUGIN(altiplano::Model, altiplano::gpt::GptModel, "model/gpt", "1.0", 0, "GPT-2: decoder-only transformer")
+ALTIPLANO_REGISTER_PLUGIN(altiplano::Model, altiplano::gpt::GptModel, "model/gpt", "1.0", 0,
+                          "GPT-2: decoder-only transformer")

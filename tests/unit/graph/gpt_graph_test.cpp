@@ -49,7 +49,8 @@ BOOST_AUTO_TEST_CASE(under_bf16_parameters_take_f32_gradients_and_activations_st
   const Graph& graph = training.graph;
   for (const ParameterTraining& entry : training.parameters) {
     BOOST_CHECK(graph.value(entry.parameter).dtype == DType::kBF16);
-    for (ValueId id : entry.contributions) BOOST_CHECK_MESSAGE(graph.value(id).dtype == DType::kF32, graph.value(id).name);
+    for (ValueId id : entry.contributions)
+      BOOST_CHECK_MESSAGE(graph.value(id).dtype == DType::kF32, graph.value(id).name);
     BOOST_CHECK_EQUAL(graph.value(entry.states.back()).name, graph.value(entry.parameter).name + ".master");
     BOOST_CHECK_EQUAL(entry.states.size(), 3u);
     BOOST_CHECK(graph.value(entry.updated).dtype == DType::kBF16);
@@ -91,14 +92,16 @@ BOOST_AUTO_TEST_CASE(nothing_is_computed_for_frozen_parameters) {
 BOOST_AUTO_TEST_CASE(a_hidden_size_that_heads_do_not_divide_is_refused_with_the_nearest_ones) {
   auto model = gpt_plugin().build(gpt_options({.hidden = 50, .heads = 12}), {1, 4});
   BOOST_REQUIRE(!model.is_ok());
-  BOOST_CHECK_EQUAL(model.status().message(), "hidden_size: 50 is not a multiple of num_attention_heads 12; nearest: 48, 60");
+  BOOST_CHECK_EQUAL(model.status().message(),
+                    "hidden_size: 50 is not a multiple of num_attention_heads 12; nearest: 48, 60");
 }
 
 BOOST_AUTO_TEST_CASE(a_sequence_longer_than_the_positions_is_refused) {
   auto model = gpt_plugin().build(gpt_options({.sequence = 4}), {1, 9});
   BOOST_REQUIRE(!model.is_ok());
   BOOST_CHECK_EQUAL(model.status().message(),
-                    "max_position_embeddings: 4 positions are too few for sequences of 9 tokens; use at least 9 or shorter sequences");
+                    "max_position_embeddings: 4 positions are too few for sequences of 9 tokens; use at least 9 or "
+                    "shorter sequences");
 }
 
 BOOST_AUTO_TEST_CASE(a_frozen_glob_that_matches_nothing_is_refused) {
