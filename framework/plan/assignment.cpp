@@ -1,0 +1,293 @@
+#include "framework/plan/assignment.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "framework/sharding/reshard.hpp"
+
+namespace altiplano {
+
+ShardingSpec parameter_spec(const Graph& graph, const Plan& plan, ValueId parameter, const MeshShape& mesh) {
+  const Value& value = graph.value(parameter);
+  const ShardingSpec* spec = plan.find_spec(value.name);
+  return spec ? normalized(*spec, mesh) : ShardingSpec::replicated(value.shape.size());
+}
+
+ShardingSpec zero_spec(const ShardingSpec& storage, const Shape& shape, const MeshShape& mesh) {
+  int degree = mesh.degree(Axis::kData);
+  if (degree == 1 || storage.split_axes().contains(Axis::kData)) return storage;
+  Shape local = padded_extents(storage, shape, mesh);
+  int best = -1;
+  auto is_even = [&](size_t d) { return local[d] % degree == 0; };
+  for (size_t d = 0; d < local.size(); ++d) {
+    if (local[d] < 2) continue;
+    if (best < 0 || std::pair(is_even(d), local[d]) > std::pair(is_even(static_cast<size_t>(best)), local[static_cast<size_t>(best)]))
+      best = static_cast<int>(d);
+  }
+  ShardingSpec spec = storage;
+  if (best >= 0) spec.dims[static_cast<size_t>(best)].push_back(Axis::kData);
+  return spec;
+}
+
+namespace {
+
+class Assigner {
+ public:
+  Assigner(const TrainingGraph& training, const Plan& plan) : training_(training), graph_(training.graph), plan_(plan) {}
+
+  Result<ShardingAssignment> run() {
+    ALTIPLANO_ASSIGN(out_.rules, rules_of(graph_));
+    out_.batch_dim = trace_dim(graph_, out_.rules, training_.inputs, 0);
+    out_.sequence_dim = trace_dim(graph_, out_.rules, training_.inputs, 1);
+    size_t num_values = graph_.values().size();
+    out_.strategies.resize(graph_.ops().size());
+    out_.produced.resize(num_values);
+    out_.stored.resize(num_values);
+    out_.optimizer.resize(num_values);
+    place();
+    seed_inputs_and_parameters();
+    for (const Op& op : graph_.ops()) {
+      if (op.phase == Phase::kUpdate) continue;
+      ALTIPLANO_RETURN_IF_ERROR(assign(op));
+    }
+    for (const ParameterTraining& p : training_.parameters) ALTIPLANO_RETURN_IF_ERROR(assign_update(p));
+    return std::move(out_);
+  }
+
+ private:
+  const MeshShape& mesh(StageId stage) const { return plan_.stages[stage.index()].mesh; }
+
+  /// Stages of ops and values.
+  void place() {
+    auto stage_of_layer = stage_of_layers(plan_, graph_);
+    out_.home.assign(graph_.values().size(), StageId());
+    std::vector<std::set<StageId>> users(graph_.values().size());
+    for (const Op& op : graph_.ops()) {
+      StageId stage = stage_of_layer[op.layer.index()];
+      out_.stage_of_op.push_back(stage);
+      if (op.phase == Phase::kUpdate) continue;
+      for (ValueId id : op.outputs) out_.home[id.index()] = stage;
+      for (ValueId id : op.inputs) users[id.index()].insert(stage);
+    }
+    for (auto& set : users) out_.users.emplace_back(set.begin(), set.end());
+    for (const Value& value : graph_.values())
+      if (!value.producer.is_valid() && !out_.users[value.id.index()].empty()) out_.home[value.id.index()] = out_.users[value.id.index()][0];
+    for (const Parameter& p : graph_.parameters())
+      if (!out_.home[p.value.index()].is_valid()) out_.home[p.value.index()] = stage_of_layer[graph_.value(p.value).layer.index()];
+    for (const ParameterTraining& p : training_.parameters) place_update(p);
+  }
+
+  /// Everything of a parameter's update stands where the parameter is at home.
+  void place_update(const ParameterTraining& p) {
+    StageId home = out_.home[p.parameter.index()];
+    out_.home[p.gradient.index()] = home;
+    for (ValueId state : p.states) out_.home[state.index()] = home;
+    for (const Op& op : graph_.ops()) {
+      bool is_mine = std::find(p.update_ops.begin(), p.update_ops.end(), op.id) != p.update_ops.end() ||
+                     (op.phase == Phase::kUpdate && !op.outputs.empty() && op.outputs[0] == p.norm_squared);
+      if (!is_mine) continue;
+      out_.stage_of_op[op.id.index()] = home;
+      for (ValueId id : op.outputs) out_.home[id.index()] = home;
+    }
+  }
+
+  void seed_inputs_and_parameters() {
+    for (ValueId id : training_.inputs) {
+      ShardingSpec spec = ShardingSpec::replicated(graph_.value(id).shape.size());
+      spec.dims[0] = {Axis::kData};
+      out_.produced[id.index()] = out_.stored[id.index()] = normalized(spec, mesh(out_.home[id.index()]));
+    }
+    for (const Parameter& p : graph_.parameters()) {
+      const MeshShape& m = mesh(out_.home[p.value.index()]);
+      ShardingSpec spec = parameter_spec(graph_, plan_, p.value, m);
+      out_.produced[p.value.index()] = out_.stored[p.value.index()] = spec;
+      bool shards_state = plan_.stages[out_.home[p.value.index()].index()].zero >= 1;
+      out_.optimizer[p.value.index()] = shards_state ? zero_spec(spec, graph_.value(p.value).shape, m) : spec;
+    }
+    contribution_of_.assign(graph_.values().size(), ValueId());
+    for (const ParameterTraining& p : training_.parameters)
+      for (ValueId id : p.contributions) contribution_of_[id.index()] = p.parameter;
+  }
+
+  /// How an input lies when the op's stage sees it.
+  ShardingSpec seen(ValueId id, StageId stage) const {
+    if (graph_.value(id).role == Role::kParameter) return parameter_spec(graph_, plan_, id, mesh(stage));
+    if (out_.home[id.index()] == stage) return out_.stored[id.index()];
+    return normalized(out_.stored[id.index()].resolved(), mesh(stage));
+  }
+
+  Status assign(const Op& op) {
+    StageId stage = out_.stage_of_op[op.id.index()];
+    const MeshShape& m = mesh(stage);
+    const ShardingRule& rule = out_.rules[op.id.index()];
+    std::map<Axis, int> fixed;
+    int batch_factor = factor_of_dim(op, rule, out_.batch_dim);
+    if (m.degree(Axis::kData) > 1 && batch_factor >= 0) fixed[Axis::kData] = batch_factor;
+    resolve_foreign_partials(op, stage);
+
+    std::optional<Strategy> best;
+    std::pair<double, int> best_cost;
+    for (const Strategy& candidate : candidates(op, rule, m, fixed)) {
+      auto cost = cost_of(op, candidate, stage);
+      if (!cost || (best && *cost >= best_cost)) continue;
+      best_cost = *cost;
+      best = candidate;
+    }
+    if (!best)
+      return invalid_argument("no legal strategy for {} {} with rule {} on mesh {}", op.kind, op.name, rule.to_string(), m.to_string());
+    commit(op, *best, m);
+    return Status::ok();
+  }
+
+  /// A partial result of another stage was resolved there before it was sent.
+  void resolve_foreign_partials(const Op& op, StageId stage) {
+    for (ValueId id : op.inputs) {
+      StageId home = out_.home[id.index()];
+      ShardingSpec& stored = out_.stored[id.index()];
+      if (home == stage || stored.partial.is_empty()) continue;
+      ShardingSpec resolved = stored.resolved();
+      int s = out_.sequence_dim[id.index()];
+      if (plan_.sequence_parallel && s >= 0 && stored.partial.contains(Axis::kTensor) && stored.partial_kind == PartialKind::kSum)
+        resolved.dims[static_cast<size_t>(s)].push_back(Axis::kTensor);
+      stored = resolved;
+    }
+  }
+
+  /// Strategies worth pricing: the data axis as fixed, every other axis along what is already split.
+  std::vector<Strategy> candidates(const Op& op, const ShardingRule& rule, const MeshShape& m, const std::map<Axis, int>& fixed) const {
+    std::vector<std::pair<std::map<Axis, int>, AxisSet>> choices = {{fixed, {}}};
+    for (const auto& [axis, degree] : m.axes) {
+      if (degree == 1 || fixed.count(axis) || axis == Axis::kData) continue;
+      auto before = std::move(choices);
+      choices.clear();
+      std::set<int> factors = factors_along(op, rule, axis);
+      int forced = forced_factor(op, rule, axis);
+      for (const auto& [map, partial] : before) {
+        if (forced < 0) choices.emplace_back(map, partial);
+        for (int f : factors) {
+          if (forced >= 0 && f != forced) continue;
+          auto with = map;
+          with[axis] = f;
+          choices.emplace_back(std::move(with), partial);
+        }
+        if (forced < 0 && rule.linear) {
+          AxisSet with = partial;
+          with.insert(axis);
+          choices.emplace_back(map, with);
+        }
+      }
+    }
+    std::vector<Strategy> out;
+    for (const auto& [map, partial] : choices)
+      if (auto strategy = make_strategy(rule, map, partial, m)) out.push_back(std::move(*strategy));
+    return out;
+  }
+
+  /// Factors by which some input is split along `axis`, plus the sequence where a partial sum may be scattered over it.
+  std::set<int> factors_along(const Op& op, const ShardingRule& rule, Axis axis) const {
+    StageId stage = out_.stage_of_op[op.id.index()];
+    std::set<int> factors;
+    bool has_partial = false;
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      ShardingSpec spec = seen(op.inputs[i], stage);
+      has_partial = has_partial || spec.partial.contains(axis);
+      for (size_t d = 0; d < spec.dims.size(); ++d)
+        if (std::find(spec.dims[d].begin(), spec.dims[d].end(), axis) != spec.dims[d].end() && !rule.inputs[i][d].empty())
+          factors.insert(rule.inputs[i][d][0]);
+    }
+    int forced = forced_factor(op, rule, axis);
+    if (forced >= 0) factors.insert(forced);
+    int sequence = factor_of_dim(op, rule, out_.sequence_dim);
+    if (axis == Axis::kTensor && sequence >= 0) {
+      if (plan_.sequence_parallel && has_partial) factors.insert(sequence);
+      if (!plan_.sequence_parallel && sequence != forced) factors.erase(sequence);
+    }
+    return factors;
+  }
+
+  /// The factor of a dim that a parameter (or the gradient of one) is stored split along; -1: none.
+  int forced_factor(const Op& op, const ShardingRule& rule, Axis axis) const {
+    StageId stage = out_.stage_of_op[op.id.index()];
+    auto along = [&](ValueId parameter, const std::vector<std::vector<int>>& operand) {
+      ShardingSpec spec = parameter_spec(graph_, plan_, parameter, mesh(stage));
+      for (size_t d = 0; d < spec.dims.size(); ++d)
+        if (std::find(spec.dims[d].begin(), spec.dims[d].end(), axis) != spec.dims[d].end() && !operand[d].empty()) return operand[d][0];
+      return -1;
+    };
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      if (graph_.value(op.inputs[i]).role != Role::kParameter) continue;
+      if (int f = along(op.inputs[i], rule.inputs[i]); f >= 0) return f;
+    }
+    for (size_t i = 0; i < op.outputs.size(); ++i) {
+      ValueId parameter = contribution_of_[op.outputs[i].index()];
+      if (!parameter.is_valid()) continue;
+      if (int f = along(parameter, rule.outputs[i]); f >= 0) return f;
+    }
+    return -1;
+  }
+
+  /// (bytes on the wire to bring the inputs, axes left idle); nothing when an input cannot be brought.
+  std::optional<std::pair<double, int>> cost_of(const Op& op, const Strategy& strategy, StageId stage) const {
+    double bytes = 0;
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      const Value& value = graph_.value(op.inputs[i]);
+      auto path = reshard_path(seen(value.id, stage), strategy.inputs[i], value.shape, mesh(stage));
+      if (!path.is_ok()) return std::nullopt;
+      bytes += reshard_wire_elements(*path) * static_cast<double>(size_of(value.dtype));
+    }
+    int idle = -static_cast<int>(strategy.factor_of.size());
+    return std::pair(bytes, idle);
+  }
+
+  void commit(const Op& op, const Strategy& strategy, const MeshShape& m) {
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      ValueId id = op.inputs[i];
+      // The first user decides how a partial result is resolved.
+      if (out_.home[id.index()] == out_.stage_of_op[op.id.index()] && !out_.stored[id.index()].partial.is_empty() &&
+          graph_.value(id).role != Role::kParameter)
+        out_.stored[id.index()] = normalized(strategy.inputs[i], m);
+    }
+    for (size_t i = 0; i < op.outputs.size(); ++i)
+      out_.produced[op.outputs[i].index()] = out_.stored[op.outputs[i].index()] = normalized(strategy.outputs[i], m);
+    out_.strategies[op.id.index()] = strategy;
+  }
+
+  /// Gradient, states, norm and update: all in the optimizer's spec.
+  Status assign_update(const ParameterTraining& p) {
+    ShardingSpec spec = out_.optimizer[p.parameter.index()];
+    auto set = [&](ValueId id) { out_.produced[id.index()] = out_.stored[id.index()] = spec; };
+    set(p.gradient);
+    for (ValueId state : p.states) set(state);
+    for (const Op& op : graph_.ops()) {
+      if (op.phase != Phase::kUpdate) continue;
+      bool is_norm = !op.outputs.empty() && op.outputs[0] == p.norm_squared;
+      if (!is_norm && std::find(p.update_ops.begin(), p.update_ops.end(), op.id) == p.update_ops.end()) continue;
+      const ShardingRule& rule = out_.rules[op.id.index()];
+      std::map<Axis, int> factor_of;
+      for (size_t d = 0; d < spec.dims.size(); ++d)
+        for (Axis axis : spec.dims[d]) factor_of[axis] = rule.inputs[0][d][0];
+      const MeshShape& m = mesh(out_.home[p.parameter.index()]);
+      auto strategy = make_strategy(rule, factor_of, {}, m);
+      if (!strategy) return invalid_argument("update op {} {} cannot run in {}", op.kind, op.name, spec.to_string());
+      // Axis order inside a dim is the spec's (storage axes first), not the strategy's.
+      for (ShardingSpec& s : strategy->inputs) if (s.dims.size() == spec.dims.size()) s = spec;
+      for (ShardingSpec& s : strategy->outputs) if (!is_norm) s = spec;
+      for (size_t i = 0; i < op.outputs.size(); ++i)
+        out_.produced[op.outputs[i].index()] = out_.stored[op.outputs[i].index()] = strategy->outputs[i];
+      out_.strategies[op.id.index()] = *strategy;
+    }
+    return Status::ok();
+  }
+
+  const TrainingGraph& training_;
+  const Graph& graph_;
+  const Plan& plan_;
+  ShardingAssignment out_;
+  std::vector<ValueId> contribution_of_;
+};
+
+}  // namespace
+
+Result<ShardingAssignment> assign_shardings(const TrainingGraph& graph, const Plan& plan) { return Assigner(graph, plan).run(); }
+
+}  // namespace altiplano
