@@ -5,6 +5,7 @@
 // Memory: arenas are allocated once before the first step. kPersistent: weights, optimizer state, gradient accumulators, totals. kStash:
 // `num_stash_slots` slots of `stash_slot_bytes`, one per microbatch in flight. kWork: everything that lives inside one block, laid out by
 // offset from lifetimes. A bucket is several tensors laid side by side for one collective. Peak = sum of arenas, exact (invariant 4).
+#include <functional>
 #include <map>
 #include <string>
 #include <variant>
@@ -61,15 +62,22 @@ struct CollectiveInstruction {
 /// Peer transfer of a whole buffer. tag identifies the transfer; the microbatch is added at run time.
 struct SendInstruction { RankId peer; BufferId buffer; uint64_t tag = 0; };
 struct RecvInstruction { RankId peer; BufferId buffer; uint64_t tag = 0; };
-/// destination[part] = (or +=) source[part].
-struct CopyInstruction { BufferId source, destination; BoxCopy boxes; bool add = false; };
+/// destination[part] = (or +=) source[part]. The boxes start `*_offset` bytes into their buffers (pieces of a wire buffer).
+struct CopyInstruction {
+  BufferId source, destination;
+  BoxCopy boxes;
+  bool add = false;
+  int64_t source_offset = 0, destination_offset = 0;
+};
 struct FillInstruction { BufferId buffer; };  ///< zero
 /// Host data of the microbatch into a buffer: box of input `value` (tokens, labels).
 struct FeedInstruction { ValueId value; BufferId buffer; Box box; int batch_dim = 0; };
 /// Waits until the last send that reads `buffer` has been taken over: before the buffer is written again.
 struct WaitSendInstruction { BufferId buffer; };
-/// The step's totals to the host, where all ranks take the same decision (skip, clip, rate).
-struct FetchInstruction { BufferId buffer; };
+/// kTotals: the step's totals to the host, where all ranks take the same decision (skip, clip, rate); a skip ends the block here.
+/// kLogits: the logits of a generation block.
+enum class FetchKind : uint8_t { kTotals, kLogits };
+struct FetchInstruction { BufferId buffer; FetchKind what = FetchKind::kTotals; };
 
 struct Instruction {
   std::variant<ComputeInstruction, CollectiveInstruction, SendInstruction, RecvInstruction, CopyInstruction, FillInstruction,
@@ -103,6 +111,10 @@ struct ProcessGroup {
   std::vector<RankId> ranks;  ///< group order
 };
 
+/// Totals of a step or validation, f64, in this order.
+enum class Total : uint8_t { kLossSum, kTokenCount, kNormSquared };
+inline constexpr int kNumTotals = 3;
+
 /// Persistent tensors by name: what checkpoints save and restore, what memory is made of.
 enum class TensorRole : uint8_t { kParameter, kParameterCopy, kGradient, kOptimizerState, kMaster, kTotals };
 struct PersistentTensor {
@@ -123,7 +135,6 @@ struct Program {
   std::vector<Block> blocks;
   std::vector<TimetableEntry> step;        ///< one training step
   std::vector<TimetableEntry> validation;  ///< one validation batch (V per microbatch, then totals)
-  std::vector<TimetableEntry> generation;  ///< V of microbatch 0 with the logits fetched
   std::vector<PersistentTensor> tensors;
   int64_t persistent_bytes = 0, stash_slot_bytes = 0, work_bytes = 0;
   int num_stash_slots = 0;
@@ -134,6 +145,9 @@ struct Program {
   const Buffer& buffer(BufferId id) const { return buffers[id.index()]; }
   std::string to_string() const;
 };
+
+/// Calls visit(buffer, is_write) for every buffer an instruction touches.
+void for_each_buffer(const Instruction& instruction, const std::function<void(BufferId, bool is_write)>& visit);
 
 /// Proves for the programs of all ranks together: no deadlock with zero buffering (rendezvous), one global order for collectives of
 /// overlapping groups, sends match receives in peer, tag and bytes, every buffer written before it is read, buffers that live at the same

@@ -1,0 +1,229 @@
+// RankLowering: the blocks F, B, V and G.
+#include <algorithm>
+
+#include "framework/program/rank_lowering.hpp"
+
+namespace altiplano {
+
+namespace {
+
+/// Position of a transfer's tags among those of the same microbatch; see make_send_buffers.
+constexpr uint64_t kForwardTag = 0, kBackwardTag = 1, kValidateTag = 2;
+uint64_t wire_tag(uint64_t tag, uint64_t kind) { return (tag << 24) | (kind << 20); }
+
+}  // namespace
+
+Block& RankLowering::open_block(const std::string& name, ActionKind kind, MicrobatchVariant variant) {
+  Block block;
+  block.id = BlockId(static_cast<int64_t>(program_.blocks.size()));
+  block.name = name;
+  block.kind = kind;
+  block.variant = variant;
+  program_.blocks.push_back(std::move(block));
+  return program_.blocks.back();
+}
+
+Status RankLowering::close_block(BlockBuilder& builder, Block& block) {
+  // Scratch of each kernel lives for that one instruction.
+  if (context_.options.workspace) {
+    for (Instruction& instruction : block.instructions) {
+      auto* compute = std::get_if<ComputeInstruction>(&instruction.what);
+      if (!compute) continue;
+      ALTIPLANO_ASSIGN(int64_t bytes, context_.options.workspace(program_, *compute));
+      if (bytes > 0) compute->workspace = builder.work_buffer("workspace " + instruction.label, DType::kI32, {(bytes + 3) / 4});
+    }
+  }
+  work_bytes_ = std::max(work_bytes_, builder.finish());
+  return Status::ok();
+}
+
+void RankLowering::define_parameters(BlockBuilder& builder) {
+  for (const auto& [id, buffer] : parameter_buffers_) builder.define(id, normalized(context_.stored_on(id, program_.stage), mesh()), buffer);
+}
+
+Operand RankLowering::operand(ValueId id, BufferId buffer, const ShardingSpec& spec) const {
+  const Value& value = graph_.value(id);
+  int batch = context_.assignment.batch_dim[id.index()];
+  Box box = local_box(normalized(spec, mesh()), context_.block_shape(id), mesh(), mesh_index_);
+  if (batch >= 0) box.origin[static_cast<size_t>(batch)] = program_.replica_first_sample;
+  return {buffer, box.origin, value.shape, batch};
+}
+
+void RankLowering::emit_compute(BlockBuilder& builder, const Op& op, const std::vector<BufferId>& inputs, const std::vector<BufferId>& outputs) {
+  const Strategy& strategy = context_.assignment.strategies[op.id.index()];
+  ComputeInstruction compute{op.kind, op.attributes, {}, {}, BufferId(), op.id};
+  for (size_t i = 0; i < inputs.size(); ++i) compute.inputs.push_back(operand(op.inputs[i], inputs[i], strategy.inputs[i]));
+  for (size_t i = 0; i < outputs.size(); ++i) compute.outputs.push_back(operand(op.outputs[i], outputs[i], strategy.outputs[i]));
+  builder.emit({std::move(compute), StreamKind::kCompute, {}, op.name});
+}
+
+void RankLowering::feed_inputs(BlockBuilder& builder, bool stash) {
+  for (ValueId id : context_.training.inputs) {
+    const auto& users = context_.assignment.users[id.index()];
+    if (std::find(users.begin(), users.end(), program_.stage) == users.end()) continue;
+    const Value& value = graph_.value(id);
+    ShardingSpec spec = normalized(stored(id), mesh());
+    Box box = local_box(spec, context_.block_shape(id), mesh(), mesh_index_);
+    BufferId buffer = stash && stash_buffers_.count(id) ? stash_buffers_[id] : builder.work_buffer(value.name, value.dtype, box.extents);
+    box.origin[0] = program_.replica_first_sample;
+    builder.emit({FeedInstruction{id, buffer, box, 0}, StreamKind::kTransfer, {}, "feed " + value.name});
+    builder.define(id, spec, buffer);
+  }
+}
+
+void RankLowering::receive(BlockBuilder& builder, const std::vector<StageTransfer>& transfers, bool stash, uint64_t tag_kind) {
+  struct Arrival { const StageTransfer* transfer; size_t piece; BufferId wire, value; Box whole; };
+  std::vector<Arrival> arrivals;
+  for (const StageTransfer& transfer : transfers) {
+    if (transfer.to != program_.stage) continue;
+    Box whole = local_box(transfer.to_spec, transfer.shape, mesh(), mesh_index_);
+    const Value& value = graph_.value(transfer.value);
+    BufferId buffer = stash && stash_buffers_.count(transfer.value) ? stash_buffers_[transfer.value] : builder.work_buffer(value.name, transfer.dtype, whole.extents);
+    for (size_t i = 0; i < transfer.pieces.size(); ++i) {
+      const BoxTransfer& piece = transfer.pieces[i];
+      if (piece.destination != rank_.value) continue;
+      std::string label = fmt::format("recv {} {}", value.name, piece.box.to_string());
+      BufferId wire = piece.box == whole ? buffer : builder.work_buffer(label, transfer.dtype, piece.box.extents);
+      builder.emit({RecvInstruction{RankId(piece.source), wire, wire_tag(transfer.first_tag + i, tag_kind)}, StreamKind::kTransfer, {}, label});
+      arrivals.push_back({&transfer, i, wire, buffer, whole});
+    }
+    builder.define(transfer.value, transfer.to_spec, buffer);
+  }
+  for (const Arrival& arrival : arrivals) {
+    if (arrival.wire == arrival.value) continue;
+    const Box& box = arrival.transfer->pieces[arrival.piece].box;
+    builder.copy(arrival.wire, box, arrival.value, arrival.whole, box, false, "place " + graph_.value(arrival.transfer->value).name);
+  }
+}
+
+void RankLowering::send(BlockBuilder& builder, const std::vector<StageTransfer>& transfers, ValueId value, uint64_t tag_kind) {
+  for (const StageTransfer& transfer : transfers) {
+    if (transfer.value != value || transfer.from != program_.stage) continue;
+    Box whole = local_box(normalized(transfer.from_spec, mesh()), transfer.shape, mesh(), mesh_index_);
+    for (size_t i = 0; i < transfer.pieces.size(); ++i) {
+      const BoxTransfer& piece = transfer.pieces[i];
+      if (piece.source != rank_.value) continue;
+      BufferId from = builder.version(value, transfer.from_spec, transfer.from_spec);
+      BufferId wire = send_buffers_.at({tag_kind, transfer.first_tag + i});
+      std::string label = fmt::format("send {} {}", graph_.value(value).name, piece.box.to_string());
+      builder.emit({WaitSendInstruction{wire}, StreamKind::kTransfer, {}, "wait for " + label});
+      builder.copy(from, whole, wire, piece.box, piece.box, false, "pack " + label);
+      builder.emit({SendInstruction{RankId(piece.destination), wire, wire_tag(transfer.first_tag + i, tag_kind)}, StreamKind::kTransfer, {}, label});
+    }
+  }
+}
+
+void RankLowering::accumulate(BlockBuilder& builder, ValueId contribution, BufferId buffer, MicrobatchVariant variant) {
+  ValueId parameter = parameter_of_contribution_.at(contribution);
+  const auto& training = context_.training.parameters;
+  auto p = std::find_if(training.begin(), training.end(), [&](const ParameterTraining& t) { return t.parameter == parameter; });
+  ValueId first;  // of those on this stage, in order
+  for (ValueId id : p->contributions)
+    if (!first.is_valid() && context_.assignment.home[id.index()] == program_.stage) first = id;
+  // Contributions run in op order, which need not be list order: the one that op order brings first assigns.
+  for (ValueId id : p->contributions)
+    if (context_.assignment.home[id.index()] == program_.stage && graph_.value(id).producer < graph_.value(first).producer) first = id;
+  BufferId accumulator = accumulators_.at(parameter);
+  const ShardingSpec& spec = accumulator_specs_.at(parameter);
+  const Value& value = graph_.value(contribution);
+  ReshardItem item{value.name, value.shape, value.dtype, context_.assignment.produced[contribution.index()], spec, buffer, BufferId(), false};
+  builder.reshard({&item});
+  bool assigns = contribution == first && variant == MicrobatchVariant::kFirst;
+  if (item.out == accumulator) return;
+  Box whole = local_box(spec, value.shape, mesh(), mesh_index_);
+  builder.copy(item.out, whole, accumulator, whole, whole, !assigns, "accumulate " + value.name);
+}
+
+void RankLowering::run_op(BlockBuilder& builder, const Op& op, bool stash, MicrobatchVariant variant) {
+  const Strategy& strategy = context_.assignment.strategies[op.id.index()];
+  std::vector<BufferId> inputs, outputs;
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    ValueId id = op.inputs[i];
+    ShardingSpec from = graph_.value(id).role == Role::kParameter ? context_.stored_on(id, program_.stage) : stored(id);
+    inputs.push_back(builder.version(id, from, strategy.inputs[i]));
+  }
+  for (size_t i = 0; i < op.outputs.size(); ++i) {
+    ValueId id = op.outputs[i];
+    const Value& value = graph_.value(id);
+    const ShardingSpec& produced = context_.assignment.produced[id.index()];
+    bool direct_stash = stash && stash_buffers_.count(id) && produced == stored(id);
+    outputs.push_back(direct_stash ? stash_buffers_[id]
+                                   : builder.work_buffer(value.name, value.dtype, local_box(produced, context_.block_shape(id), mesh(), mesh_index_).extents));
+    builder.define(id, produced, outputs.back());
+  }
+  emit_compute(builder, op, inputs, outputs);
+  for (size_t i = 0; i < op.outputs.size(); ++i) {
+    ValueId id = op.outputs[i];
+    const ShardingSpec& produced = context_.assignment.produced[id.index()];
+    if (parameter_of_contribution_.count(id)) accumulate(builder, id, outputs[i], variant);
+    if (!(produced == stored(id)))
+      builder.version(id, produced, stored(id), stash && stash_buffers_.count(id) ? stash_buffers_[id] : BufferId());
+  }
+}
+
+void RankLowering::add_totals(BlockBuilder& builder, ValueId scalar, Total total) {
+  if (context_.assignment.home[scalar.index()] != program_.stage) return;
+  const ShardingSpec& spec = stored(scalar);
+  if (!is_first_along(spec)) return;
+  BufferId buffer = builder.version(scalar, spec, spec);
+  Box element{{static_cast<int64_t>(total)}, {1}};
+  builder.copy(buffer, element, totals_, Box::whole({kNumTotals}), element, true, "total " + graph_.value(scalar).name);
+}
+
+void RankLowering::write_forward(ActionKind kind) {
+  bool is_training = kind == ActionKind::kForward;
+  Block& block = open_block(is_training ? "F" : "V", kind, MicrobatchVariant::kAny);
+  BlockBuilder builder(context_, program_, mesh_index_, block);
+  uint64_t tag = is_training ? kForwardTag : kValidateTag;
+  define_parameters(builder);
+  feed_inputs(builder, is_training);
+  receive(builder, context_.forward, is_training, tag);
+  for (const Op& op : graph_.ops()) {
+    if (op.phase != Phase::kForward || context_.assignment.stage_of_op[op.id.index()] != program_.stage) continue;
+    run_op(builder, op, is_training, MicrobatchVariant::kAny);
+    for (ValueId id : op.outputs) send(builder, context_.forward, id, tag);
+  }
+  add_totals(builder, context_.training.loss_sum, Total::kLossSum);
+  add_totals(builder, context_.training.token_count, Total::kTokenCount);
+  if (!is_training && context_.options.fetch_logits && context_.assignment.home[context_.training.logits.index()] == program_.stage) {
+    ValueId logits = context_.training.logits;
+    BufferId whole = builder.version(logits, stored(logits), ShardingSpec::replicated(graph_.value(logits).shape.size()));
+    builder.emit({FetchInstruction{whole, FetchKind::kLogits}, StreamKind::kTransfer, {}, "fetch logits"});
+  }
+  Status status = close_block(builder, block);
+  if (status_.is_ok()) status_ = status;
+}
+
+void RankLowering::write_backward(MicrobatchVariant variant) {
+  Block& block = open_block(fmt::format("B.{}", to_string(variant)), ActionKind::kBackward, variant);
+  BlockBuilder builder(context_, program_, mesh_index_, block);
+  define_parameters(builder);
+  for (const auto& [id, buffer] : stash_buffers_) builder.define(id, normalized(stored(id), mesh()), buffer);
+  receive(builder, context_.backward, false, kBackwardTag);
+  for (const Op& op : graph_.ops()) {
+    if (op.phase != Phase::kBackward || context_.assignment.stage_of_op[op.id.index()] != program_.stage) continue;
+    run_op(builder, op, false, variant);
+    for (ValueId id : op.outputs) send(builder, context_.backward, id, kBackwardTag);
+  }
+  Status status = close_block(builder, block);
+  if (status_.is_ok()) status_ = status;
+}
+
+/// Totals of all ranks, summed, to every host; the accumulating buffer starts again from zero.
+void RankLowering::reduce_totals(BlockBuilder& builder) {
+  BufferId sum = builder.work_buffer("totals of all ranks", DType::kF64, {kNumTotals});
+  CollectiveInstruction what{CollectiveKind::kAllReduce, ReduceKind::kSum, GroupId(0), totals_, sum, kNumTotals};
+  builder.emit({what, StreamKind::kCollective, {}, "all_reduce totals"});
+  builder.emit({FillInstruction{totals_}, StreamKind::kCompute, {}, "clear totals"});
+  builder.emit({FetchInstruction{sum, FetchKind::kTotals}, StreamKind::kTransfer, {}, "fetch totals"});
+}
+
+void RankLowering::write_reduce() {
+  Block& block = open_block("G", ActionKind::kReduce, MicrobatchVariant::kAny);
+  BlockBuilder builder(context_, program_, mesh_index_, block);
+  reduce_totals(builder);
+  Status status = close_block(builder, block);
+  if (status_.is_ok()) status_ = status;
+}
+
+}  // namespace altiplano
