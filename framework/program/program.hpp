@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "framework/base/ids.hpp"
+#include "framework/base/units.hpp"
 #include "framework/cluster/collective.hpp"
 #include "framework/graph/training_graph.hpp"
 #include "framework/program/timetable.hpp"
