@@ -1,0 +1,262 @@
+#include "framework/runtime/executor.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "framework/base/random.hpp"
+
+namespace altiplano {
+
+/// What is looked up once per instruction.
+struct Executor::Prepared {
+  Kernel* kernel = nullptr;
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+};
+
+Executor::Executor(const Program& program, Device& device, Communicator& communicator)
+    : program_(program), device_(device), communicator_(communicator) {}
+
+Executor::~Executor() {
+  for (void* arena : arenas_)
+    if (arena) device_.free(arena);
+}
+
+Result<std::unique_ptr<Executor>> Executor::create(const Program& program, Device& device, Communicator& communicator, KernelCache& kernels) {
+  std::unique_ptr<Executor> executor(new Executor(program, device, communicator));
+  ALTIPLANO_RETURN_IF_ERROR(executor->allocate());
+  ALTIPLANO_RETURN_IF_ERROR(executor->prepare(kernels));
+  return executor;
+}
+
+Status Executor::allocate() {
+  int64_t bytes[3] = {program_.persistent_bytes, program_.stash_slot_bytes * program_.num_stash_slots, program_.work_bytes};
+  for (int i = 0; i < 3; ++i) {
+    if (bytes[i] == 0) continue;
+    auto memory = device_.allocate(bytes[i]);
+    if (!memory.is_ok())
+      return Status(memory.status()).with_context(fmt::format("while allocating the {} arena of rank {}", to_string(static_cast<Arena>(i)), program_.rank));
+    arenas_[i] = *memory;
+  }
+  return Status::ok();
+}
+
+Status Executor::prepare(KernelCache& kernels) {
+  for (const ProcessGroup& group : program_.groups) {
+    bool is_member = std::find(group.ranks.begin(), group.ranks.end(), program_.rank) != group.ranks.end();
+    if (!is_member) {
+      groups_.emplace_back();
+      continue;
+    }
+    ALTIPLANO_ASSIGN(GroupId id, communicator_.create_group(group.ranks, group.name));
+    groups_.push_back(id);
+  }
+  size_t longest = 0, host_bytes = 64;
+  for (const Block& block : program_.blocks) {
+    std::vector<Prepared> list(block.instructions.size());
+    for (size_t i = 0; i < block.instructions.size(); ++i) {
+      const auto& what = block.instructions[i].what;
+      if (const auto* compute = std::get_if<ComputeInstruction>(&what)) {
+        ALTIPLANO_ASSIGN(list[i].kernel, kernels.get(program_, *compute));
+        list[i].inputs.resize(compute->inputs.size());
+        list[i].outputs.resize(compute->outputs.size());
+      }
+      if (const auto* feed = std::get_if<FeedInstruction>(&what)) host_bytes = std::max(host_bytes, static_cast<size_t>(program_.buffer(feed->buffer).bytes));
+      if (const auto* fetch = std::get_if<FetchInstruction>(&what)) host_bytes = std::max(host_bytes, static_cast<size_t>(program_.buffer(fetch->buffer).bytes));
+    }
+    longest = std::max(longest, list.size());
+    prepared_.push_back(std::move(list));
+  }
+  events_.resize(longest);
+  last_send_.resize(program_.buffers.size());
+  host_.resize(host_bytes);
+  return Status::ok();
+}
+
+void* Executor::pointer(BufferId id, int slot) const {
+  const Buffer& buffer = program_.buffer(id);
+  char* base = static_cast<char*>(arenas_[static_cast<size_t>(buffer.arena)]);
+  if (!base) return nullptr;  // an arena of nothing: all its buffers are empty
+  return base + buffer.offset + (buffer.arena == Arena::kStash ? slot * program_.stash_slot_bytes : 0);
+}
+
+void* Executor::data(const PersistentTensor& tensor) { return pointer(tensor.buffer, 0); }
+
+Status Executor::run_step(InputSource& input, StepScalars scalars, const Decide& decide) {
+  communicator_.set_step(scalars.step);
+  scalars.training = true;
+  return run(program_.step, input, scalars, decide);
+}
+
+Result<StepTotals> Executor::run_validation(InputSource& input) {
+  StepScalars scalars;
+  scalars.training = false;
+  StepTotals result;
+  ALTIPLANO_RETURN_IF_ERROR(run(program_.validation, input, scalars, [&](const StepTotals& totals, StepScalars&) {
+    result = totals;
+    return true;
+  }));
+  return result;
+}
+
+Status Executor::run(const std::vector<TimetableEntry>& entries, InputSource& input, StepScalars& scalars, const Decide& decide) {
+  for (const TimetableEntry& entry : entries) {
+    Status status = run_block(entry, input, scalars, decide);
+    if (!status.is_ok()) return status.with_context(fmt::format("in {} of step {} on rank {}", entry.action.to_string(), scalars.step, program_.rank));
+  }
+  return Status::ok();
+}
+
+Status Executor::run_block(const TimetableEntry& entry, InputSource& input, StepScalars& scalars, const Decide& decide) {
+  const Block& block = program_.blocks[entry.block.index()];
+  std::fill(events_.begin(), events_.end(), Event{});
+  size_t index = 0;
+  for (bool ends = false; index < block.instructions.size() && !ends; ++index) {
+    const Instruction& instruction = block.instructions[index];
+    for (int before : instruction.after) {
+      ALTIPLANO_RETURN_IF_ERROR(communicator_.wait(events_[static_cast<size_t>(before)]).with_context(block.instructions[static_cast<size_t>(before)].label));
+      events_[static_cast<size_t>(before)] = {};
+    }
+    auto ended = issue(instruction, prepared_[entry.block.index()][index], index, entry, input, scalars, decide);
+    if (!ended.is_ok()) return Status(ended.status()).with_context(instruction.label);
+    ends = *ended;
+  }
+  for (size_t i = 0; i < index; ++i)
+    if (!events_[i].is_done()) ALTIPLANO_RETURN_IF_ERROR(communicator_.wait(events_[i]).with_context(block.instructions[i].label));
+  return Status::ok();
+}
+
+Result<bool> Executor::issue(const Instruction& instruction, Prepared& prepared, size_t index, const TimetableEntry& entry, InputSource& input,
+                             StepScalars& scalars, const Decide& decide) {
+  int slot = entry.stash_slot;
+  auto microbatch = static_cast<uint64_t>(entry.action.microbatch);
+  if (const auto* compute_what = std::get_if<ComputeInstruction>(&instruction.what)) {
+    ALTIPLANO_RETURN_IF_ERROR(compute(*compute_what, prepared, entry, scalars));
+  } else if (const auto* copy = std::get_if<CopyInstruction>(&instruction.what)) {
+    const char* from = static_cast<const char*>(pointer(copy->source, slot)) + copy->source_offset;
+    char* to = static_cast<char*>(pointer(copy->destination, slot)) + copy->destination_offset;
+    ALTIPLANO_RETURN_IF_ERROR(device_.copy(copy->boxes, program_.buffer(copy->source).dtype, from, to, copy->add));
+  } else if (const auto* collective = std::get_if<CollectiveInstruction>(&instruction.what)) {
+    CollectiveCall call{collective->kind, collective->reduce, program_.buffer(collective->in).dtype, pointer(collective->in, slot),
+                        pointer(collective->out, slot), collective->count, 0};
+    ALTIPLANO_ASSIGN(events_[index], communicator_.collective(groups_[collective->group.index()], call, instruction.stream, {}));
+  } else if (const auto* send = std::get_if<SendInstruction>(&instruction.what)) {
+    ALTIPLANO_ASSIGN(last_send_[send->buffer.index()], communicator_.send(send->peer, send->tag + microbatch, pointer(send->buffer, slot),
+                                                                         program_.buffer(send->buffer).bytes, instruction.stream, {}));
+  } else if (const auto* recv = std::get_if<RecvInstruction>(&instruction.what)) {
+    ALTIPLANO_ASSIGN(events_[index], communicator_.recv(recv->peer, recv->tag + microbatch, pointer(recv->buffer, slot),
+                                                       program_.buffer(recv->buffer).bytes, instruction.stream, {}));
+  } else if (const auto* wait = std::get_if<WaitSendInstruction>(&instruction.what)) {
+    ALTIPLANO_RETURN_IF_ERROR(communicator_.wait(last_send_[wait->buffer.index()]));
+    last_send_[wait->buffer.index()] = {};
+  } else if (const auto* fill = std::get_if<FillInstruction>(&instruction.what)) {
+    ALTIPLANO_RETURN_IF_ERROR(device_.fill_zero(pointer(fill->buffer, slot), program_.buffer(fill->buffer).bytes));
+  } else if (const auto* feed_what = std::get_if<FeedInstruction>(&instruction.what)) {
+    ALTIPLANO_RETURN_IF_ERROR(feed(*feed_what, entry, input));
+  } else if (const auto* fetch_what = std::get_if<FetchInstruction>(&instruction.what)) {
+    return fetch(*fetch_what, scalars, decide);
+  }
+  return false;
+}
+
+Status Executor::compute(const ComputeInstruction& what, Prepared& prepared, const TimetableEntry& entry, const StepScalars& scalars) {
+  int slot = entry.stash_slot;
+  for (size_t i = 0; i < what.inputs.size(); ++i) prepared.inputs[i] = pointer(what.inputs[i].buffer, slot);
+  for (size_t i = 0; i < what.outputs.size(); ++i) prepared.outputs[i] = pointer(what.outputs[i].buffer, slot);
+  KernelCall call{prepared.inputs, prepared.outputs, &scalars, entry.action.microbatch * program_.microbatch_samples,
+                  what.workspace.is_valid() ? pointer(what.workspace, slot) : nullptr};
+  return prepared.kernel->run(call);
+}
+
+Status Executor::feed(const FeedInstruction& what, const TimetableEntry& entry, InputSource& input) {
+  Box box = what.box;
+  box.origin[static_cast<size_t>(what.batch_dim)] += entry.action.microbatch * program_.microbatch_samples;
+  ALTIPLANO_RETURN_IF_ERROR(input.fill(what.value, box, host_.data()));
+  return device_.copy_from_host(pointer(what.buffer, entry.stash_slot), host_.data(), program_.buffer(what.buffer).bytes);
+}
+
+Result<bool> Executor::fetch(const FetchInstruction& what, StepScalars& scalars, const Decide& decide) {
+  const Buffer& buffer = program_.buffer(what.buffer);
+  ALTIPLANO_RETURN_IF_ERROR(device_.copy_to_host(host_.data(), pointer(what.buffer, 0), buffer.bytes));
+  if (what.what == FetchKind::kTotals) {
+    double values[kNumTotals];
+    std::memcpy(values, host_.data(), sizeof(values));
+    return !decide({values[0], values[1], values[2]}, scalars);
+  }
+  auto count = static_cast<size_t>(num_elements(buffer.extents));
+  logits_.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    if (buffer.dtype == DType::kF64) logits_[i] = static_cast<float>(reinterpret_cast<const double*>(host_.data())[i]);
+    if (buffer.dtype == DType::kF32) logits_[i] = reinterpret_cast<const float*>(host_.data())[i];
+    if (buffer.dtype == DType::kBF16) {
+      uint32_t bits = static_cast<uint32_t>(reinterpret_cast<const uint16_t*>(host_.data())[i]) << 16;
+      std::memcpy(&logits_[i], &bits, sizeof(bits));
+    }
+  }
+  return false;
+}
+
+// ---- initial weights ----
+
+namespace {
+
+double initial_value(const Initializer& init, uint64_t stream, uint64_t index) {
+  switch (init.kind) {
+    case Initializer::Kind::kConstant: return init.a;
+    case Initializer::Kind::kNormal: return init.a + init.b * random_normal(stream, 0, index);
+    case Initializer::Kind::kUniform: return init.a + (init.b - init.a) * random_uniform(stream, 0, index);
+  }
+  return 0;
+}
+
+void store(DType dtype, void* memory, size_t index, double value) {
+  if (dtype == DType::kF64) static_cast<double*>(memory)[index] = value;
+  if (dtype == DType::kF32) static_cast<float*>(memory)[index] = static_cast<float>(value);
+  if (dtype == DType::kBF16) {
+    auto single = static_cast<float>(value);
+    uint32_t bits;
+    std::memcpy(&bits, &single, sizeof(bits));
+    bits += 0x7FFFu + ((bits >> 16) & 1u);  // round to nearest, ties to even
+    static_cast<uint16_t*>(memory)[index] = static_cast<uint16_t>(bits >> 16);
+  }
+}
+
+/// Calls visit(local index, global row-major index) over a box.
+template <typename Visit>
+void for_each_element(const Box& box, const Shape& global, Visit visit) {
+  std::vector<int64_t> at(box.extents.size(), 0);
+  int64_t count = box.num_elements();
+  for (int64_t local = 0; local < count; ++local) {
+    int64_t index = 0;
+    for (size_t d = 0; d < at.size(); ++d) index = index * global[d] + box.origin[d] + at[d];
+    visit(static_cast<size_t>(local), static_cast<uint64_t>(index));
+    for (size_t d = at.size(); d-- > 0;) {
+      if (++at[d] < box.extents[d]) break;
+      at[d] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+Status Executor::initialize(uint64_t seed) {
+  for (const PersistentTensor& tensor : program_.tensors) ALTIPLANO_RETURN_IF_ERROR(initialize_tensor(tensor, seed));
+  return Status::ok();
+}
+
+Status Executor::initialize_tensor(const PersistentTensor& tensor, uint64_t seed) {
+  const Buffer& buffer = program_.buffer(tensor.buffer);
+  bool is_weight = tensor.role == TensorRole::kParameter || tensor.role == TensorRole::kParameterCopy || tensor.role == TensorRole::kMaster;
+  if (!is_weight || buffer.bytes == 0) return buffer.bytes == 0 ? Status::ok() : device_.fill_zero(pointer(tensor.buffer, 0), buffer.bytes);
+  // A master draws the numbers of its parameter.
+  std::string name = tensor.name;
+  if (tensor.role == TensorRole::kMaster) name.resize(name.size() - std::string(".master").size());
+  uint64_t stream = random_stream(seed, name);
+  std::vector<char> values(static_cast<size_t>(buffer.bytes));
+  for_each_element(tensor.box, tensor.global, [&](size_t local, uint64_t index) {
+    store(buffer.dtype, values.data(), local, initial_value(tensor.init, stream, index));
+  });
+  return device_.copy_from_host(pointer(tensor.buffer, 0), values.data(), buffer.bytes);
+}
+
+}  // namespace altiplano

@@ -1,0 +1,79 @@
+#pragma once
+// Executor: runs a rank's Program on a Device and a Communicator. It allocates the arenas once, makes nothing new during a step, and decides
+// nothing: order, buffers and peers are the Program's.
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "framework/api/comm.hpp"
+#include "framework/api/device.hpp"
+#include "framework/program/program.hpp"
+#include "framework/runtime/kernel_cache.hpp"
+
+namespace altiplano {
+
+/// Where the model's inputs come from: i32 values of a box of an input in global-batch coordinates (dim 0: sample of the step).
+class InputSource {
+ public:
+  virtual ~InputSource() = default;
+  virtual Status fill(ValueId input, const Box& box, void* destination) = 0;
+};
+
+/// Sums over all ranks.
+struct StepTotals {
+  double loss_sum = 0, token_count = 0, norm_squared = 0;
+  double loss() const { return token_count > 0 ? loss_sum / token_count : 0; }
+};
+
+class Executor {
+ public:
+  /// All arguments must outlive it. Fails when the device has not the memory, or no kernel for an op.
+  static Result<std::unique_ptr<Executor>> create(const Program& program, Device& device, Communicator& communicator, KernelCache& kernels);
+  ~Executor();
+
+  /// Initial weights: a pure function of (seed, parameter name, global index), the same bits for every layout. States are zero, masters the
+  /// unrounded parameter.
+  Status initialize(uint64_t seed);
+
+  /// Sees the totals, may change the scalars of the update (rate, scale); false: the step is skipped.
+  using Decide = std::function<bool(const StepTotals& totals, StepScalars& scalars)>;
+  Status run_step(InputSource& input, StepScalars scalars, const Decide& decide);
+  Result<StepTotals> run_validation(InputSource& input);
+  /// Logits [batch, sequence, vocabulary] as f32 of the last validation entries, when the program fetches them.
+  const std::vector<float>& logits() const { return logits_; }
+
+  /// Memory of a persistent tensor.
+  void* data(const PersistentTensor& tensor);
+  Bytes allocated() const { return device_.allocated(); }
+  const Program& program() const { return program_; }
+  Device& device() { return device_; }
+
+ private:
+  struct Prepared;
+  Executor(const Program& program, Device& device, Communicator& communicator);
+  Status allocate();
+  Status prepare(KernelCache& kernels);
+  void* pointer(BufferId buffer, int slot) const;
+  Status run(const std::vector<TimetableEntry>& entries, InputSource& input, StepScalars& scalars, const Decide& decide);
+  Status run_block(const TimetableEntry& entry, InputSource& input, StepScalars& scalars, const Decide& decide);
+  /// True: the block ends here.
+  Result<bool> issue(const Instruction& instruction, Prepared& prepared, size_t index, const TimetableEntry& entry, InputSource& input,
+                     StepScalars& scalars, const Decide& decide);
+  Status compute(const ComputeInstruction& what, Prepared& prepared, const TimetableEntry& entry, const StepScalars& scalars);
+  Status feed(const FeedInstruction& what, const TimetableEntry& entry, InputSource& input);
+  Result<bool> fetch(const FetchInstruction& what, StepScalars& scalars, const Decide& decide);
+  Status initialize_tensor(const PersistentTensor& tensor, uint64_t seed);
+
+  const Program& program_;
+  Device& device_;
+  Communicator& communicator_;
+  void* arenas_[3] = {nullptr, nullptr, nullptr};
+  std::vector<std::vector<Prepared>> prepared_;  ///< [block][instruction]
+  std::vector<GroupId> groups_;                  ///< communicator's group of each program group; invalid: not a member
+  std::vector<Event> events_;                    ///< of the current block's instructions
+  std::vector<Event> last_send_;                 ///< by buffer
+  std::vector<char> host_;                       ///< staging of feeds and fetches
+  std::vector<float> logits_;
+};
+
+}  // namespace altiplano

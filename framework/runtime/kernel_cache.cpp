@@ -1,0 +1,54 @@
+#include "framework/runtime/kernel_cache.hpp"
+
+#include <algorithm>
+
+namespace altiplano {
+
+namespace {
+
+OperandLayout layout_of(const Program& program, const Operand& operand) {
+  const Buffer& buffer = program.buffer(operand.buffer);
+  return {buffer.dtype, buffer.extents, operand.origin, operand.global, operand.batch_dim};
+}
+
+std::string key_of(const KernelRequest& request) {
+  std::string key = request.kind + request.attributes.to_string();
+  for (const auto* operands : {&request.inputs, &request.outputs}) {
+    key += operands == &request.inputs ? " in" : " out";
+    for (const OperandLayout& o : *operands)
+      key += fmt::format(" {}{}@{}/{}:{}", to_string(o.dtype), to_string(o.extents), to_string(o.origin), to_string(o.global), o.batch_dim);
+  }
+  return key;
+}
+
+}  // namespace
+
+KernelRequest kernel_request(const Program& program, const ComputeInstruction& instruction, uint64_t seed) {
+  KernelRequest request{instruction.kind, instruction.attributes, {}, {}, seed};
+  for (const Operand& operand : instruction.inputs) request.inputs.push_back(layout_of(program, operand));
+  for (const Operand& operand : instruction.outputs) request.outputs.push_back(layout_of(program, operand));
+  return request;
+}
+
+Result<std::unique_ptr<Kernel>> KernelCache::make(const KernelRequest& request) {
+  for (const OpExtension* extension : extensions_) {
+    auto definitions = extension->definitions();
+    bool is_theirs = std::any_of(definitions.begin(), definitions.end(), [&](const OpDefinition& d) { return d.kind == request.kind; });
+    if (is_theirs) return extension->make_kernel(device_kind_, request);
+  }
+  return device_.make_kernel(request);
+}
+
+Result<Kernel*> KernelCache::get(const Program& program, const ComputeInstruction& instruction) {
+  KernelRequest request = kernel_request(program, instruction, seed_);
+  std::string key = key_of(request);
+  auto it = kernels_.find(key);
+  if (it == kernels_.end()) {
+    auto kernel = make(request);
+    if (!kernel.is_ok()) return Status(kernel.status()).with_context("while making the kernel " + key);
+    it = kernels_.emplace(key, std::move(kernel).value()).first;
+  }
+  return it->second.get();
+}
+
+}  // namespace altiplano
