@@ -1,1 +1,59 @@
-int main() { return 0; }
+// The program `altiplano`. Exit codes: exit_code_of(); usage mistakes are 2.
+#include <fmt/format.h>
+
+#include "framework/base/text.hpp"
+#include "framework/cli/commands.hpp"
+
+namespace altiplano {
+namespace {
+
+void add_commands(CLI::App& app, int& exit_code) {
+  add_config_command(app, exit_code);
+  add_doctor_command(app, exit_code);
+}
+
+/// The first word that is no command of `app`, if that is what went wrong.
+std::string unknown_command(CLI::App& app, int argc, char** argv) {
+  CLI::App* at = &app;
+  for (int i = 1; i < argc; ++i) {
+    const auto commands = at->get_subcommands([](CLI::App*) { return true; });
+    if (commands.empty() || argv[i][0] == '-') return {};
+    std::vector<std::string> names;
+    for (const auto* command : commands) names.push_back(command->get_name());
+    if (std::ranges::find(names, argv[i]) == names.end()) {
+      auto near = did_you_mean(argv[i], names);
+      std::string hint = near ? fmt::format("did you mean {}?", *near) : "there is " + join(names, ", ");
+      return fmt::format("unknown command {}; {}", argv[i], hint);
+    }
+    at = at->get_subcommand(argv[i]);
+  }
+  return {};
+}
+
+int usage_mistake(CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);  // --help, --version
+  std::string unknown = unknown_command(app, argc, argv);
+  return report(invalid_argument("{} (altiplano --help says more)", unknown.empty() ? error.what() : unknown));
+}
+
+int run(int argc, char** argv) {
+  int exit_code = 0;
+  CLI::App app{"Altiplano trains neural networks under any parallel plan.", "altiplano"};
+  app.set_version_flag("--version", "altiplano " ALTIPLANO_VERSION);
+  app.require_subcommand(1);
+  app.footer("\n`altiplano COMMAND --help` shows a command's options and examples.");
+  add_commands(app, exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return usage_mistake(app, error, argc, argv);
+  }
+  return exit_code;
+}
+
+}  // namespace
+}  // namespace altiplano
+
+int main(int argc, char** argv) {
+  return altiplano::run(argc, argv);
+}

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "framework/base/quantity.hpp"
 #include "framework/base/text.hpp"
 #include "framework/config/job_config.hpp"
 
@@ -163,9 +164,10 @@ Result<BatchSizes> resolve_batch(const Options& options, int64_t data) {
 
 Result<std::optional<Bytes>> memory_per_rank(const Options& options) {
   if (!options.has("memory.per_rank")) return std::optional<Bytes>();
-  auto bytes = bytes_from_text(options.get_string("memory.per_rank"));
-  if (!bytes) return invalid_argument("{}: {}", options.where("memory.per_rank"), bytes.status().message());
-  return std::optional<Bytes>(*bytes);
+  const std::string& text = options.get_string("memory.per_rank");
+  if (auto bytes = parse_bytes(text)) return std::optional<Bytes>(*bytes);
+  return invalid_argument("{}: got {}, expected {} or auto", options.where("memory.per_rank"), text,
+                          quantity_example(QuantityKind::kBytes));
 }
 
 Status check_job(Options& options, std::vector<std::string>& notices) {

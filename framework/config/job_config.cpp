@@ -33,14 +33,6 @@ ModelChoice choose_model(const JobSource& source) {
   return {options.get_string("model.kind"), options.where("model.kind"), options.get_strings("plugins.path")};
 }
 
-std::vector<OptionRecord> with_section(const std::string& section, std::vector<OptionRecord> records) {
-  for (auto& record : records) {
-    record.key = section + "." + record.key;
-    for (auto& alias : record.aliases) alias = section + "." + alias;
-  }
-  return records;
-}
-
 /// Job records with the model's inserted behind model.kind.
 std::vector<OptionRecord> merged_records(std::vector<OptionRecord> model_records) {
   std::vector<OptionRecord> merged;
@@ -54,6 +46,14 @@ std::vector<OptionRecord> merged_records(std::vector<OptionRecord> model_records
 }
 
 }  // namespace
+
+std::vector<OptionRecord> with_section(const std::string& section, std::vector<OptionRecord> records) {
+  for (auto& record : records) {
+    record.key = section + "." + record.key;
+    for (auto& alias : record.aliases) alias = section + "." + alias;
+  }
+  return records;
+}
 
 Result<JobConfig> load_job_config(const JobSource& source, const ModelRecords& model_records) {
   const ModelChoice choice = choose_model(source);

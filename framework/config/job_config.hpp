@@ -4,6 +4,7 @@
 // Loading order: the file and the overrides are read once for `model.kind` and `plugins.path`, the caller gives the
 // records of that model, then everything is read strictly. All problems are reported at once.
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@ namespace altiplano {
 /// Records of every key but the model's own; grouped by section in the order of the reference page.
 std::vector<OptionRecord> job_option_records();
 std::vector<Shorthand> job_shorthands();
+/// Records of a plugin with "section." before their keys and aliases.
+std::vector<OptionRecord> with_section(const std::string& section, std::vector<OptionRecord> records);
 
 struct JobConfig {
   Options options;                   ///< keys with their section: "train.max_steps"
@@ -59,7 +62,9 @@ Result<std::optional<Bytes>> memory_per_rank(const Options& options);
 
 /// Effective values as YAML with dotted keys, which loads again; with origins as comments on request.
 std::string job_text(const Options& options, bool with_origins);
-/// Markdown reference of the records, one table per section.
-std::string reference_page(const std::vector<OptionRecord>& records);
+/// Markdown reference: one table per section of the job records, and one per model (name to its own records) behind
+/// `model`.
+std::string reference_page(const std::vector<OptionRecord>& records,
+                           const std::map<std::string, std::vector<OptionRecord>>& models);
 
 }  // namespace altiplano

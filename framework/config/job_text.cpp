@@ -69,6 +69,30 @@ std::string help_cell(const OptionRecord& record) {
   return fmt::format("{} Also accepted: `{}`.", record.help, join(record.aliases, "`, `"));
 }
 
+const char* const kReferenceStart =
+    "# Keys of a job file\n\nPrinted by `altiplano config reference` from the option records; do not edit.\n\n"
+    "Keys may be nested (`train: {max_steps: 10}`) or dotted (`train.max_steps: 10`), and overridden with "
+    "`--set train.max_steps=10`. `${NAME}`, `${NAME:-fallback}`, `$NAME` and a leading `~` are expanded; `$$` is a "
+    "dollar. Booleans are `true` and `false`.\n";
+
+std::string table_start(const std::string& title) {
+  return fmt::format("\n## {}\n\n| key | value | default | meaning |\n|---|---|---|---|\n", title);
+}
+
+std::string table_row(const OptionRecord& record) {
+  return fmt::format("| `{}` | {} | {} | {} |\n", record.key, cell(expected_text(record)), cell(default_cell(record)),
+                     cell(help_cell(record)));
+}
+
+std::string model_tables(const std::map<std::string, std::vector<OptionRecord>>& models) {
+  std::string out;
+  for (const auto& [kind, records] : models) {
+    out += table_start("model, kind " + kind);
+    for (const auto& record : with_section("model", records)) out += table_row(record);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string job_text(const Options& options, bool with_origins) {
@@ -84,15 +108,14 @@ std::string job_text(const Options& options, bool with_origins) {
   return out;
 }
 
-std::string reference_page(const std::vector<OptionRecord>& records) {
-  std::string out, section;
+std::string reference_page(const std::vector<OptionRecord>& records,
+                           const std::map<std::string, std::vector<OptionRecord>>& models) {
+  std::string out = kReferenceStart, section;
   for (const auto& record : records) {
-    if (section_of(record.key) != section) {
-      section = section_of(record.key);
-      out += fmt::format("\n## {}\n\n| key | value | default | meaning |\n|---|---|---|---|\n", section);
-    }
-    out += fmt::format("| `{}` | {} | {} | {} |\n", record.key, cell(expected_text(record)), cell(default_cell(record)),
-                       cell(help_cell(record)));
+    bool is_new = section_of(record.key) != section;
+    if (is_new && section == "model") out += model_tables(models);
+    if (is_new) out += table_start(section = section_of(record.key));
+    out += table_row(record);
   }
   return out;
 }

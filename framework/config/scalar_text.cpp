@@ -1,6 +1,5 @@
 #include "framework/config/scalar_text.hpp"
 
-#include <array>
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
@@ -51,17 +50,6 @@ std::optional<bool> bool_from_text(const std::string& text) {
 std::string lower(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return text;
-}
-
-std::optional<double> power_of_unit(const std::string& unit) {
-  static constexpr std::array<const char*, 5> kPrefixes = {"", "k", "m", "g", "t"};
-  const std::string name = lower(unit);
-  for (size_t i = 0; i < kPrefixes.size(); ++i) {
-    const std::string prefix = kPrefixes[i];
-    if (name == prefix + "b") return std::pow(1000.0, static_cast<double>(i));
-    if (i > 0 && name == prefix + "ib") return std::pow(1024.0, static_cast<double>(i));
-  }
-  return name.empty() ? std::optional(1.0) : std::nullopt;
 }
 
 /// One `$...` of a text, at `position`; moves behind it.
@@ -165,16 +153,6 @@ Result<std::string> expand_variables(const std::string& text, const VariableLook
     out += part;
   }
   return out;
-}
-
-Result<Bytes> bytes_from_text(const std::string& text) {
-  size_t end = text.find_last_of("0123456789.");
-  auto number = end == std::string::npos ? std::nullopt : number_from_text(text.substr(0, end + 1));
-  auto unit = end == std::string::npos ? std::nullopt : power_of_unit(trim(text.substr(end + 1)));
-  if (!number || !unit || *number < 0 || *number * *unit > 9e18) {
-    return invalid_argument("got {}, expected a size such as 31.5 MiB, 80 GB or 1048576", text);
-  }
-  return Bytes(static_cast<int64_t>(std::llround(*number * *unit)));
 }
 
 }  // namespace altiplano

@@ -1,11 +1,10 @@
 #pragma once
-// Texts of a job file as values: numbers in every form people write, variables of the environment, sizes.
+// Texts of a job file as values: numbers in every form people write, variables of the environment.
 #include <functional>
 #include <optional>
 #include <string>
 
 #include "framework/base/status.hpp"
-#include "framework/base/units.hpp"
 #include "framework/options/option.hpp"
 
 namespace altiplano {
@@ -26,8 +25,5 @@ std::optional<std::string> environment_variable(const std::string& name);
 /// Replaces ${NAME}, ${NAME:-fallback}, $NAME and a leading ~ (home directory); $$ is a dollar. An unset variable
 /// without fallback is refused: no folder is ever called "$SCRATCH".
 Result<std::string> expand_variables(const std::string& text, const VariableLookup& lookup);
-
-/// "31.5 MiB", "80 GB", "1048576": bytes.
-Result<Bytes> bytes_from_text(const std::string& text);
 
 }  // namespace altiplano

@@ -132,7 +132,7 @@ std::vector<Wrong> value_mistakes() {
       {"open variable", "run: {dir: \"${SCRATCH\"}\n",
        "job.yaml:6:12: run.dir: cannot read ${SCRATCH; write ${NAME} or ${NAME:-fallback}"},
       {"odd size", "memory: {per_rank: 12 parsecs}\n",
-       "job.yaml:6:20: memory.per_rank: got 12 parsecs, expected a size such as 31.5 MiB, 80 GB or 1048576"},
+       "job.yaml:6:20: memory.per_rank: got 12 parsecs, expected bytes such as 40 GiB or auto"},
   };
 }
 

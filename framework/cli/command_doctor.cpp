@@ -1,0 +1,116 @@
+// altiplano doctor: what this machine and this installation offer.
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/statvfs.h>
+
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <thread>
+
+#include "framework/base/text.hpp"
+#include "framework/base/units.hpp"
+#include "framework/cli/commands.hpp"
+#include "framework/cli/job_arguments.hpp"
+#include "framework/plugin/registry.hpp"
+
+namespace altiplano {
+namespace {
+
+void print_line(const std::string& name, const std::string& text) {
+  fmt::print("{:<10}{}\n", name, text);
+}
+
+/// "2 in the affinity mask, 64 in the machine"
+std::string cores_text() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  unsigned all = std::thread::hardware_concurrency();
+  if (sched_getaffinity(0, sizeof(mask), &mask) != 0) return fmt::format("{} (affinity mask unknown)", all);
+  long online = sysconf(_SC_NPROCESSORS_ONLN);
+  return fmt::format("{} in the affinity mask, {} online", CPU_COUNT(&mask), online);
+}
+
+/// One line "Name:   123 kB" of /proc/meminfo, in bytes.
+Bytes meminfo(const std::string& name) {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(name + ":")) continue;
+    std::istringstream words(line.substr(name.size() + 1));
+    int64_t kibibytes = 0;
+    words >> kibibytes;
+    return Bytes(kibibytes * 1024);
+  }
+  return Bytes(0);
+}
+
+std::string memory_text() {
+  return fmt::format("{} available of {}", to_string(meminfo("MemAvailable")), to_string(meminfo("MemTotal")));
+}
+
+std::string shared_memory_text() {
+  struct statvfs info {};
+  if (statvfs("/dev/shm", &info) != 0) return "no /dev/shm: comm/shm cannot work here";
+  auto bytes = [&](uint64_t blocks) { return to_string(Bytes(static_cast<int64_t>(blocks * info.f_frsize))); };
+  return fmt::format("{} free of {} in /dev/shm", bytes(info.f_bavail), bytes(info.f_blocks));
+}
+
+std::string instruction_sets() {
+#if defined(__x86_64__)
+  std::vector<std::string> found;
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2")) found.push_back("avx2");
+  if (__builtin_cpu_supports("fma")) found.push_back("fma");
+  if (__builtin_cpu_supports("avx512f")) found.push_back("avx512f");
+  if (__builtin_cpu_supports("avx512bf16")) found.push_back("avx512-bf16");
+  std::ifstream file("/proc/cpuinfo");  // the compiler's list does not know AMX
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("flags")) continue;
+    const auto flags = split(line, ' ');
+    auto has = [&](const char* flag) { return std::ranges::find(flags, flag) != flags.end(); };
+    if (has("amx_bf16")) found.push_back("amx-bf16");
+    if (has("amx_int8")) found.push_back("amx-int8");
+    break;
+  }
+  return found.empty() ? "x86-64 without avx2" : join(found, ", ");
+#else
+  return "not an x86-64 processor";
+#endif
+}
+
+void print_plugins() {
+  auto& registry = PluginRegistry::instance();
+  std::vector<std::string> names;
+  std::string refused;
+  for (const auto& plugin : registry.list()) {
+    if (plugin.refusal.empty()) names.push_back(plugin.name);
+    if (!plugin.refusal.empty()) refused += fmt::format("{:<10}{}\n", "refused", plugin.refusal);
+  }
+  print_line("plugins", names.empty() ? "none in " + join(registry.search_path(), ", ") : join(names, ", "));
+  fmt::print("{}", refused);
+}
+
+Status examine(const JobArguments& arguments) {
+  use_plugin_path(arguments.plugin_path);
+  print_line("altiplano", ALTIPLANO_VERSION);
+  print_line("compiler", "g++ " __VERSION__);
+  print_line("cores", cores_text());
+  print_line("memory", memory_text());
+  print_line("shared", shared_memory_text());
+  print_line("cpu", instruction_sets());
+  print_plugins();
+  return Status::ok();
+}
+
+}  // namespace
+
+void add_doctor_command(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<JobArguments>();
+  CLI::App* command = add_command(app, "doctor", "Say what this machine and this installation offer", R"(
+    altiplano doctor
+    altiplano doctor --plugin-path my_plugins)");
+  add_plugin_path_argument(*command, *arguments);
+  on_run(command, exit_code, [arguments] { return examine(*arguments); });
+}
+
+}  // namespace altiplano

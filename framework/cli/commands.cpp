@@ -1,0 +1,36 @@
+#include "framework/cli/commands.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "framework/base/text.hpp"
+
+namespace altiplano {
+
+CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& help, const std::string& examples) {
+  CLI::App* command = app.add_subcommand(name, help);
+  std::string footer = "\nExamples:";
+  for (const auto& line : split(trim(examples), '\n')) footer += "\n  " + trim(line);
+  command->footer(footer);
+  return command;
+}
+
+int report(const Status& status) {
+  std::fflush(stdout);
+  if (!status) fmt::print(stderr, "error: {}\n", status.to_string());
+  return exit_code_of(status.code());
+}
+
+void on_run(CLI::App* command, int& exit_code, std::function<Status()> body) {
+  command->callback([body = std::move(body), &exit_code] {
+    try {
+      exit_code = report(body());
+    } catch (const std::exception& error) {
+      exit_code = report(runtime_failure("internal error: {}", error.what()));
+    }
+  });
+}
+
+}  // namespace altiplano

@@ -1,0 +1,27 @@
+#pragma once
+// cli/ (L6): the program `altiplano`: one thin file per command, which reads arguments, calls the framework and prints.
+// May include everything of framework/; nothing includes it.
+//
+// A command is a function add_<name>_command in command_<name>.cpp, declared here and listed in main.cpp. Its callback
+// stores the exit code; errors are printed once, last, on stderr as "error: ..." (on_run does both).
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "framework/base/status.hpp"
+
+namespace altiplano {
+
+void add_config_command(CLI::App& app, int& exit_code);
+void add_doctor_command(CLI::App& app, int& exit_code);
+
+/// A subcommand with examples at the end of its --help; `examples` are whole lines without indentation.
+CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& help, const std::string& examples);
+
+/// Runs `body` when `command` was called; a Status that is not ok is printed and becomes the exit code.
+void on_run(CLI::App* command, int& exit_code, std::function<Status()> body);
+
+/// Prints "error: ..." on stderr unless ok; the exit code.
+int report(const Status& status);
+
+}  // namespace altiplano

@@ -1,0 +1,42 @@
+#include "framework/cli/job_arguments.hpp"
+
+#include <fmt/format.h>
+
+#include "framework/plugin/registry.hpp"
+
+namespace altiplano {
+
+void add_job_arguments(CLI::App& command, JobArguments& arguments) {
+  command.add_option("-c,--config", arguments.file, "Job file (YAML)")->required()->type_name("FILE");
+  command
+      .add_option("--set", arguments.overrides, "Override one key of the job file, e.g. train.max_steps=20; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  add_plugin_path_argument(command, arguments);
+}
+
+void add_plugin_path_argument(CLI::App& command, JobArguments& arguments) {
+  command.add_option("--plugin-path", arguments.plugin_path, "Folder with plugins, searched first; repeatable")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+}
+
+void use_plugin_path(const std::vector<std::string>& folders) {
+  for (const auto& folder : folders) PluginRegistry::instance().add_search_path(folder);
+}
+
+Result<JobConfig> load_job(const JobArguments& arguments) {
+  use_plugin_path(arguments.plugin_path);
+  auto model_records = [](const std::string& kind,
+                          const std::vector<std::string>& plugin_path) -> Result<std::vector<OptionRecord>> {
+    use_plugin_path(plugin_path);
+    ALTIPLANO_ASSIGN(const Model* model, PluginRegistry::instance().model(kind));
+    return model->option_records();
+  };
+  ALTIPLANO_ASSIGN(JobConfig job,
+                   load_job_config({.file = arguments.file, .overrides = arguments.overrides}, model_records));
+  for (const auto& notice : job.notices) fmt::print(stderr, "note: {}\n", notice);
+  return job;
+}
+
+}  // namespace altiplano
