@@ -2,11 +2,12 @@
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <sstream>
-#include <thread>
 
 #include "framework/base/text.hpp"
 #include "framework/base/units.hpp"
@@ -25,9 +26,8 @@ void print_line(const std::string& name, const std::string& text) {
 std::string cores_text() {
   cpu_set_t mask;
   CPU_ZERO(&mask);
-  unsigned all = std::thread::hardware_concurrency();
-  if (sched_getaffinity(0, sizeof(mask), &mask) != 0) return fmt::format("{} (affinity mask unknown)", all);
   long online = sysconf(_SC_NPROCESSORS_ONLN);
+  if (sched_getaffinity(0, sizeof(mask), &mask) != 0) return fmt::format("{} online, affinity mask unknown", online);
   return fmt::format("{} in the affinity mask, {} online", CPU_COUNT(&mask), online);
 }
 
@@ -50,7 +50,7 @@ std::string memory_text() {
 
 std::string shared_memory_text() {
   struct statvfs info {};
-  if (statvfs("/dev/shm", &info) != 0) return "no /dev/shm: comm/shm cannot work here";
+  if (statvfs("/dev/shm", &info) != 0) return "no /dev/shm: processes cannot share memory here";
   auto bytes = [&](uint64_t blocks) { return to_string(Bytes(static_cast<int64_t>(blocks * info.f_frsize))); };
   return fmt::format("{} free of {} in /dev/shm", bytes(info.f_bavail), bytes(info.f_blocks));
 }

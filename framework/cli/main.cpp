@@ -1,6 +1,8 @@
 // The program `altiplano`. Exit codes: exit_code_of(); usage mistakes are 2.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "framework/base/text.hpp"
 #include "framework/cli/commands.hpp"
 
@@ -12,14 +14,19 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_doctor_command(app, exit_code);
 }
 
-/// The first word that is no command of `app`, if that is what went wrong.
-std::string unknown_command(CLI::App& app, int argc, char** argv) {
+std::vector<std::string> command_names(CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* command : app.get_subcommands([](CLI::App*) { return true; })) names.push_back(command->get_name());
+  return names;
+}
+
+/// Follows the words given; says which is no command, or that one is missing. Empty when the mistake is another one.
+std::string command_mistake(CLI::App& app, int argc, char** argv) {
   CLI::App* at = &app;
-  for (int i = 1; i < argc; ++i) {
-    const auto commands = at->get_subcommands([](CLI::App*) { return true; });
-    if (commands.empty() || argv[i][0] == '-') return {};
-    std::vector<std::string> names;
-    for (const auto* command : commands) names.push_back(command->get_name());
+  for (int i = 1;; ++i) {
+    const auto names = command_names(*at);
+    if (names.empty() || (i < argc && argv[i][0] == '-')) return {};
+    if (i == argc) return "no command; there is " + join(names, ", ");
     if (std::ranges::find(names, argv[i]) == names.end()) {
       auto near = did_you_mean(argv[i], names);
       std::string hint = near ? fmt::format("did you mean {}?", *near) : "there is " + join(names, ", ");
@@ -27,13 +34,12 @@ std::string unknown_command(CLI::App& app, int argc, char** argv) {
     }
     at = at->get_subcommand(argv[i]);
   }
-  return {};
 }
 
 int usage_mistake(CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);  // --help, --version
-  std::string unknown = unknown_command(app, argc, argv);
-  return report(invalid_argument("{} (altiplano --help says more)", unknown.empty() ? error.what() : unknown));
+  const std::string command = command_mistake(app, argc, argv);
+  return report(invalid_argument("{} (altiplano --help says more)", command.empty() ? error.what() : command));
 }
 
 int run(int argc, char** argv) {

@@ -12,9 +12,11 @@ OptionRecord record(std::string key, OptionType type, OptionValue default_value,
   return record;
 }
 
-OptionRecord count(std::string key, int64_t default_value, std::string help) {
+/// `alias`: the name in GPT-2's own configuration files.
+OptionRecord count(std::string key, int64_t default_value, std::string help, std::string alias = {}) {
   OptionRecord r = record(std::move(key), OptionType::kInt, default_value, std::move(help));
   r.minimum = 1;
+  if (!alias.empty()) r.aliases = {std::move(alias)};
   return r;
 }
 
@@ -42,7 +44,8 @@ Status check_heads(const Options& options, int64_t hidden, int64_t heads) {
 }  // namespace
 
 std::vector<OptionRecord> gpt_option_records() {
-  OptionRecord intermediate = count("intermediate_size", 1, "Width of the feed-forward layer; auto: 4 x hidden_size.");
+  OptionRecord intermediate =
+      count("intermediate_size", 1, "Width of the feed-forward layer; auto: 4 x hidden_size.", "n_inner");
   intermediate.default_value = std::monostate();
   intermediate.allow_auto = true;
   OptionRecord activation =
@@ -50,10 +53,10 @@ std::vector<OptionRecord> gpt_option_records() {
              "Activation of the feed-forward layer: gelu_new is the tanh form, gelu the erf form.");
   activation.choices = {"gelu_new", "gelu"};
   return {
-      count("num_hidden_layers", 12, "Number of transformer blocks."),
-      count("hidden_size", 768, "Width of the residual stream."),
-      count("num_attention_heads", 12, "Heads per block; divides hidden_size."),
-      count("max_position_embeddings", 1024, "Rows of the position table: the longest sequence."),
+      count("num_hidden_layers", 12, "Number of transformer blocks.", "n_layer"),
+      count("hidden_size", 768, "Width of the residual stream.", "n_embd"),
+      count("num_attention_heads", 12, "Heads per block; divides hidden_size.", "n_head"),
+      count("max_position_embeddings", 1024, "Rows of the position table: the longest sequence.", "n_positions"),
       count("vocab_size", 50257, "Rows of the token table."),
       record("tie_word_embeddings", OptionType::kBool, true, "The head uses the token table as its weight."),
       std::move(intermediate),

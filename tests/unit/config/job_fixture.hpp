@@ -6,7 +6,7 @@
 
 #include "framework/config/job_config.hpp"
 
-namespace altiplano::testing {
+namespace altiplano::test {
 
 inline std::vector<OptionRecord> gpt_like_records() {
   auto whole = [](const char* key, int64_t value, std::vector<std::string> aliases) {
@@ -50,4 +50,4 @@ inline const std::string kSmallest =
     "  seq_length: 16\n"
     "  global_batch_size: 8\n";
 
-}  // namespace altiplano::testing
+}  // namespace altiplano::test

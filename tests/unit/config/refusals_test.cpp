@@ -4,7 +4,7 @@
 #include "tests/unit/config/job_fixture.hpp"
 
 using namespace altiplano;
-using namespace altiplano::testing;
+using namespace altiplano::test;
 
 namespace {
 

@@ -1,0 +1,123 @@
+// The program as a person starts it: output, last line of an error, exit code.
+#include <boost/test/unit_test.hpp>
+
+#include "framework/base/text.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+using namespace altiplano;
+using namespace altiplano::test;
+
+namespace {
+
+const std::string kJob = ALTIPLANO_SOURCE_DIR "/configs/jobs/quickstart.yaml";
+
+/// Output and exit code of `altiplano <arguments>` without the environment's plugin folders.
+CommandResult run_altiplano(const std::string& arguments) {
+  return run_command("env -u ALTIPLANO_PLUGIN_PATH " ALTIPLANO_BINARY_DIR "/bin/altiplano " + arguments);
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(usage_mistakes_exit_with_2_and_say_what_is_possible) {
+  struct Mistake {
+    const char *arguments, *message;
+  };
+  for (const auto& [arguments, message] : std::vector<Mistake>{
+           {"", "error: no command; there is config, doctor"},
+           {"confg", "error: unknown command confg; did you mean config?"},
+           {"config sho", "error: unknown command sho; did you mean show?"},
+           {"config", "error: no command; there is show, reference"},
+           {"config show", "error: --config is required"},
+           {"doctor --fast", "error: The following argument was not expected: --fast"},
+       }) {
+    auto result = run_altiplano(arguments);
+    BOOST_TEST(result.exit_code == 2, arguments);
+    BOOST_TEST(result.output.starts_with(message), result.output);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(every_help_page_has_examples) {
+  for (const char* command : {"config", "config show", "config reference", "doctor"}) {
+    auto result = run_altiplano(std::string(command) + " --help");
+    BOOST_TEST(result.exit_code == 0);
+    BOOST_TEST(contains(result.output, std::string("Examples:\n  altiplano ") + command), result.output);
+  }
+  BOOST_TEST(run_altiplano("--help").exit_code == 0);
+}
+
+BOOST_AUTO_TEST_CASE(the_version_is_printed) {
+  auto result = run_altiplano("--version");
+  BOOST_TEST(result.exit_code == 0);
+  BOOST_TEST(result.output.starts_with("altiplano 0."), result.output);
+}
+
+BOOST_AUTO_TEST_CASE(config_show_prints_a_job_file_that_means_the_same) {
+  TemporaryDirectory folder;
+  auto first = run_altiplano("config show -c " + kJob + " --set train.max_steps=70");
+  BOOST_TEST_REQUIRE(first.exit_code == 0, first.output);
+  BOOST_TEST(contains(first.output, "train.max_steps: 70\n"));
+  BOOST_TEST(contains(first.output, "model.hidden_size: 128\n"));
+  write_bytes(folder / "again.yaml", first.output);
+  BOOST_TEST(run_altiplano("config show -c " + folder / "again.yaml").output == first.output);
+}
+
+BOOST_AUTO_TEST_CASE(config_show_says_where_each_value_comes_from) {
+  auto result = run_altiplano("config show --origin -c " + kJob + " --set train.seed=7");
+  BOOST_TEST_REQUIRE(result.exit_code == 0, result.output);
+  auto origin_of = [&](const std::string& key) {
+    for (const auto& line : split(result.output, '\n')) {
+      if (line.starts_with(key + ":")) return line.substr(line.find("  # ") + 4);
+    }
+    return std::string("no such key");
+  };
+  BOOST_TEST(origin_of("train.seed") == "--set");
+  BOOST_TEST(origin_of("model.kind") == kJob + ":6:9");
+  BOOST_TEST(origin_of("train.precision") == "default");
+  BOOST_TEST(origin_of("run.dir") == "from run.name");
+}
+
+BOOST_AUTO_TEST_CASE(config_show_lists_every_mistake_and_exits_with_2) {
+  auto result = run_altiplano("config show -c " + kJob + " --set model.num_hiden_layers=3 --set train.seed=");
+  BOOST_TEST(result.exit_code == 2);
+  BOOST_TEST(result.output ==
+             "error: --set model.num_hiden_layers: unknown key; did you mean num_hidden_layers?\n"
+             "--set train.seed: empty value; leave it out to keep the job file's\n");
+}
+
+BOOST_AUTO_TEST_CASE(names_of_gpt2_configuration_files_are_read_with_a_note) {
+  auto result = run_altiplano("config show -c " + kJob + " --set model.n_inner=64");
+  BOOST_TEST(result.exit_code == 0);
+  BOOST_TEST(contains(result.output, "note: --set model.n_inner: read as model.intermediate_size\n"));
+  BOOST_TEST(contains(result.output, "model.intermediate_size: 64\n"));
+}
+
+BOOST_AUTO_TEST_CASE(every_job_file_of_the_tree_is_accepted) {
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(ALTIPLANO_SOURCE_DIR "/configs/jobs")) {
+    auto result = run_altiplano("config show -c " + entry.path().string());
+    BOOST_TEST(result.exit_code == 0, result.output);
+    BOOST_TEST(!contains(result.output, "note:"), result.output);
+    ++files;
+  }
+  BOOST_TEST(files >= 2);
+}
+
+BOOST_AUTO_TEST_CASE(the_reference_page_in_the_tree_is_current) {
+  auto result = run_altiplano("config reference");
+  BOOST_TEST(result.exit_code == 0);
+  BOOST_TEST((read_bytes(ALTIPLANO_SOURCE_DIR "/docs/reference/config.md") == result.output),
+             "docs/reference/config.md is old; run: altiplano config reference > docs/reference/config.md");
+}
+
+BOOST_AUTO_TEST_CASE(doctor_names_the_machine_and_the_plugins) {
+  auto result = run_altiplano("doctor");
+  BOOST_TEST(result.exit_code == 0);
+  for (const char* part :
+       {"altiplano ", "compiler ", "cores ", "memory ", "shared ", "cpu ", "model/gpt", "schedule/1f1b"}) {
+    BOOST_TEST(contains(result.output, part), part);
+  }
+}
