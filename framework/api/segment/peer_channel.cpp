@@ -1,0 +1,222 @@
+#include "framework/api/segment/peer_channel.hpp"
+
+#include <algorithm>
+
+#include "framework/base/status.hpp"
+
+namespace altiplano {
+namespace {
+
+constexpr int64_t kEagerLimit = 64 << 10;  // larger messages are not worth buffering
+constexpr int64_t kEagerRings = 4;         // eager window in rings
+
+bool is_same_message(const Transfer& transfer, const FrameHeader& frame) {
+  return transfer.context == frame.context && transfer.tag == frame.tag;
+}
+
+FrameHeader first_frame(FrameKind kind, const Transfer& transfer) {
+  FrameHeader frame;
+  frame.kind = kind;
+  frame.context = transfer.context;
+  frame.tag = transfer.tag;
+  frame.message_bytes = transfer.bytes;
+  frame.receive = transfer.receive;
+  return frame;
+}
+
+}  // namespace
+
+PeerChannel::PeerChannel(const SegmentView& view, int rank, int peer, std::vector<TransferOwner*>* completed)
+    : out_(&view.ring_header(rank, peer)), in_(&view.ring_header(peer, rank)), completed_(completed) {
+  const SegmentShape& shape = view.header().shape;
+  writer_ = RingWriter(out_, view.ring_bytes(rank, peer), shape.ring_bytes);
+  reader_ = RingReader(in_, view.ring_bytes(peer, rank), shape.ring_bytes);
+  payload_limit_ = shape.frame_bytes - static_cast<int64_t>(sizeof(FrameHeader));
+  eager_window_ = kEagerRings * shape.ring_bytes;
+}
+
+void PeerChannel::post_send(Transfer& transfer) {
+  queue_.push_back(&transfer);
+}
+
+std::optional<SizeMismatch> PeerChannel::post_receive(Transfer& transfer) {
+  transfer.receive = next_receive_++;
+  auto found = std::find_if(unexpected_.begin(), unexpected_.end(),
+                            [&](const Unexpected& message) { return is_same_message(transfer, message.frame); });
+  if (found != unexpected_.end()) {
+    Unexpected message = std::move(*found);
+    unexpected_.erase(found);
+    return match(transfer, message.frame, message.payload.data());
+  }
+  if (transfer.bytes > std::min(payload_limit_, kEagerLimit)) send_ready(transfer);
+  posted_.push_back(&transfer);
+  return std::nullopt;
+}
+
+void PeerChannel::finish(Transfer& transfer) {
+  transfer.is_done = true;
+  if (--transfer.owner->outstanding == 0) completed_->push_back(transfer.owner);
+}
+
+void PeerChannel::send_ready(Transfer& transfer) {
+  controls_.push_back(first_frame(FrameKind::kReady, transfer));
+  transfer.ready_sent = true;
+}
+
+// ---- incoming ----
+
+std::optional<SizeMismatch> PeerChannel::match(Transfer& transfer, const FrameHeader& frame, const std::byte* payload) {
+  if (frame.message_bytes != transfer.bytes) return SizeMismatch{&transfer, frame.message_bytes};
+  if (frame.kind == FrameKind::kAnnounce) {
+    receiving_.push_back(&transfer);
+    if (!transfer.ready_sent) send_ready(transfer);
+    return std::nullopt;
+  }
+  if (transfer.bytes > 0) std::memcpy(transfer.data, payload, static_cast<size_t>(transfer.bytes));
+  transfer.moved = transfer.bytes;
+  in_->eager_taken.fetch_add(static_cast<uint64_t>(frame_extent(transfer.bytes)), std::memory_order_relaxed);
+  finish(transfer);
+  return std::nullopt;
+}
+
+std::optional<SizeMismatch> PeerChannel::on_message(const FrameHeader& frame, const std::byte* payload) {
+  auto found = std::find_if(posted_.begin(), posted_.end(),
+                            [&](const Transfer* receive) { return is_same_message(*receive, frame); });
+  if (found == posted_.end()) {
+    unexpected_.push_back({frame, std::vector<std::byte>(payload, payload + frame.payload_bytes)});
+    return std::nullopt;
+  }
+  Transfer& transfer = **found;
+  posted_.erase(found);
+  return match(transfer, frame, payload);
+}
+
+void PeerChannel::on_ready(const FrameHeader& frame) {
+  auto found = std::find_if(announced_.begin(), announced_.end(), [&](const Transfer* send) {
+    return is_same_message(*send, frame) && send->bytes == frame.message_bytes;
+  });
+  if (found == announced_.end()) {
+    early_readies_.push_back(frame);
+    return;
+  }
+  (*found)->receive = frame.receive;
+  streams_.push_back(*found);
+  announced_.erase(found);
+}
+
+void PeerChannel::on_data(const FrameHeader& frame, const std::byte* payload) {
+  auto found = std::find_if(receiving_.begin(), receiving_.end(),
+                            [&](const Transfer* receive) { return receive->receive == frame.receive; });
+  ALTIPLANO_ASSERT(found != receiving_.end(), "data for receive {} that is not announced", frame.receive);
+  Transfer& transfer = **found;
+  ALTIPLANO_ASSERT(transfer.moved + frame.payload_bytes <= transfer.bytes, "more data than announced");
+  if (frame.payload_bytes > 0) std::memcpy(transfer.data + transfer.moved, payload, frame.payload_bytes);
+  transfer.moved += frame.payload_bytes;
+  if (transfer.moved < transfer.bytes) return;
+  receiving_.erase(found);
+  finish(transfer);
+}
+
+std::optional<SizeMismatch> PeerChannel::drain(bool& moved) {
+  while (const FrameHeader* frame = reader_.front()) {
+    moved = true;
+    const auto* payload = reinterpret_cast<const std::byte*>(frame + 1);
+    std::optional<SizeMismatch> mismatch;
+    switch (frame->kind) {
+      case FrameKind::kEager:
+      case FrameKind::kAnnounce:
+        mismatch = on_message(*frame, payload);
+        break;
+      case FrameKind::kReady:
+        on_ready(*frame);
+        break;
+      case FrameKind::kData:
+        on_data(*frame, payload);
+        break;
+      case FrameKind::kPad:
+        ALTIPLANO_ASSERT(false, "pad frame at the front of a ring");
+    }
+    reader_.pop();
+    if (mismatch) return mismatch;
+  }
+  return std::nullopt;
+}
+
+// ---- outgoing ----
+
+void PeerChannel::flush(bool& moved) {
+  if (flush_controls(moved) && flush_queue(moved)) flush_streams(moved);
+}
+
+bool PeerChannel::flush_controls(bool& moved) {
+  while (!controls_.empty()) {
+    if (writer_.room(0, 0) < 0) return false;
+    writer_.write(controls_.front(), nullptr);
+    controls_.pop_front();
+    moved = true;
+  }
+  return true;
+}
+
+// First frames go in the order of the sends, so that a full ring holds up later sends for a moment but never reorders
+// messages.
+bool PeerChannel::flush_queue(bool& moved) {
+  while (!queue_.empty()) {
+    if (!write_first_frame(*queue_.front())) return false;
+    queue_.pop_front();
+    moved = true;
+  }
+  return true;
+}
+
+bool PeerChannel::write_first_frame(Transfer& transfer) {
+  const int64_t extent = frame_extent(transfer.bytes);
+  const auto taken = static_cast<int64_t>(out_->eager_taken.load(std::memory_order_relaxed));
+  if (transfer.bytes <= std::min(payload_limit_, kEagerLimit) && eager_sent_ - taken + extent <= eager_window_) {
+    if (writer_.room(transfer.bytes, transfer.bytes) < 0) return false;
+    FrameHeader frame = first_frame(FrameKind::kEager, transfer);
+    frame.payload_bytes = static_cast<uint32_t>(transfer.bytes);
+    writer_.write(frame, transfer.data);
+    eager_sent_ += extent;
+    transfer.moved = transfer.bytes;
+    finish(transfer);
+    return true;
+  }
+  if (writer_.room(0, 0) < 0) return false;
+  writer_.write(first_frame(FrameKind::kAnnounce, transfer), nullptr);
+  announced(transfer);
+  return true;
+}
+
+void PeerChannel::announced(Transfer& transfer) {
+  auto found = std::find_if(early_readies_.begin(), early_readies_.end(), [&](const FrameHeader& ready) {
+    return is_same_message(transfer, ready) && ready.message_bytes == transfer.bytes;
+  });
+  if (found == early_readies_.end()) {
+    announced_.push_back(&transfer);
+    return;
+  }
+  transfer.receive = found->receive;
+  early_readies_.erase(found);
+  streams_.push_back(&transfer);
+}
+
+void PeerChannel::flush_streams(bool& moved) {
+  while (!streams_.empty()) {
+    Transfer& transfer = *streams_.front();
+    const int64_t left = transfer.bytes - transfer.moved;
+    const int64_t wanted = std::min(left, payload_limit_);
+    const int64_t room = writer_.room(wanted, std::min(wanted, std::max<int64_t>(payload_limit_ / 4 / 16 * 16, 16)));
+    if (room < 0) return;
+    FrameHeader frame = first_frame(FrameKind::kData, transfer);
+    frame.payload_bytes = static_cast<uint32_t>(room);
+    writer_.write(frame, transfer.data + transfer.moved);
+    transfer.moved += room;
+    moved = true;
+    if (transfer.moved < transfer.bytes) continue;
+    streams_.pop_front();
+    finish(transfer);
+  }
+}
+
+}  // namespace altiplano

@@ -1,0 +1,95 @@
+#pragma once
+// Messages between this rank and one peer over a pair of byte rings: matched by (context, tag), in order per (context,
+// tag).
+//
+// Small messages travel eagerly: the frame holds all of it. Larger ones are announced, and their data moves once a
+// receive is posted, so that nothing but headers and a bounded number of small messages is ever buffered for a receive
+// that is not there yet. A receive of a large message tells the sender at once that it is ready, without waiting for
+// the announcement. A small message is sent like a large one when four rings full of small messages have not found
+// their receives. The reader always empties the ring, whatever tag it waits for: a message nobody waits for never
+// blocks another.
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "framework/api/segment/byte_ring.hpp"
+
+namespace altiplano {
+
+/// Counts the transfers something waits for; pushed to a completion list when the last one is done.
+struct TransferOwner {
+  int outstanding = 0;
+};
+
+/// One message, sent or received. Owned by the caller, not moved until done.
+struct Transfer {
+  int peer = 0;
+  bool is_send = false;
+  uint64_t context = 0, tag = 0;
+  std::byte* data = nullptr;  ///< only read when is_send
+  int64_t bytes = 0;
+  TransferOwner* owner = nullptr;
+
+  int64_t moved = 0;        ///< bytes so far
+  uint64_t receive = 0;     ///< receiver's name for it, both sides
+  bool ready_sent = false;  ///< receives
+  bool is_done = false;
+};
+
+/// A receive met a message of another size.
+struct SizeMismatch {
+  const Transfer* receive;
+  int64_t sent_bytes;
+};
+
+class PeerChannel {
+ public:
+  /// `completed` collects owners whose outstanding count reached 0.
+  PeerChannel(const SegmentView& view, int rank, int peer, std::vector<TransferOwner*>* completed);
+
+  void post_send(Transfer& transfer);
+  /// Fails at once when the message is already here and of another size.
+  std::optional<SizeMismatch> post_receive(Transfer& transfer);
+  /// Takes everything out of the incoming ring; `moved` is set when there was something.
+  std::optional<SizeMismatch> drain(bool& moved);
+  /// Writes what fits into the outgoing ring; `moved` as above.
+  void flush(bool& moved);
+
+ private:
+  struct Unexpected {
+    FrameHeader frame;  ///< kEager or kAnnounce
+    std::vector<std::byte> payload;
+  };
+  bool flush_controls(bool& moved);
+  bool flush_queue(bool& moved);
+  void flush_streams(bool& moved);
+  bool write_first_frame(Transfer& transfer);
+  void announced(Transfer& transfer);
+  void finish(Transfer& transfer);
+  void send_ready(Transfer& transfer);
+  std::optional<SizeMismatch> match(Transfer& transfer, const FrameHeader& frame, const std::byte* payload);
+  std::optional<SizeMismatch> on_message(const FrameHeader& frame, const std::byte* payload);
+  void on_ready(const FrameHeader& frame);
+  void on_data(const FrameHeader& frame, const std::byte* payload);
+
+  RingWriter writer_;
+  RingReader reader_;
+  RingHeader* out_;
+  RingHeader* in_;
+  int64_t payload_limit_;
+  int64_t eager_window_;
+  int64_t eager_sent_ = 0;
+  uint64_t next_receive_ = 1;
+  std::vector<TransferOwner*>* completed_;
+
+  std::deque<FrameHeader> controls_;        // kReady frames to write
+  std::deque<Transfer*> queue_;             // sends whose first frame is not written
+  std::vector<Transfer*> announced_;        // sends that wait for a ready receive
+  std::deque<Transfer*> streams_;           // sends whose data may go
+  std::vector<FrameHeader> early_readies_;  // ready receives whose send is not announced
+  std::deque<Transfer*> posted_;            // receives without a message
+  std::deque<Unexpected> unexpected_;       // messages without a receive
+  std::vector<Transfer*> receiving_;        // announced receives whose data is coming
+};
+
+}  // namespace altiplano

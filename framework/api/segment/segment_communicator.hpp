@@ -1,0 +1,100 @@
+#pragma once
+// Private to segment/: the class behind open_segment_communicator. segment_transport.cpp starts and drives operations,
+// segment_failures.cpp finds out who is missing and says so.
+#include <array>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+
+#include "framework/api/segment/process_watch.hpp"
+#include "framework/api/segment/segment_operation.hpp"
+#include "framework/api/segment/segment_transport.hpp"
+
+namespace altiplano {
+
+class SegmentCommunicator final : public Communicator {
+ public:
+  SegmentCommunicator(int rank, std::vector<std::string> hosts, const CommOptions& options,
+                      SegmentAttachment attachment);
+  ~SegmentCommunicator() override;
+
+  RankId rank() const noexcept override { return RankId(rank_); }
+  int world_size() const noexcept override { return static_cast<int>(hosts_.size()); }
+  Result<GroupId> create_group(std::span<const RankId> ranks, const std::string& name) noexcept override;
+  Result<Event> send(RankId peer, uint64_t tag, const void* data, int64_t bytes, StreamKind stream,
+                     std::span<const Event> after) noexcept override;
+  Result<Event> recv(RankId peer, uint64_t tag, void* data, int64_t bytes, StreamKind stream,
+                     std::span<const Event> after) noexcept override;
+  Result<Event> collective(GroupId group, const CollectiveCall& call, StreamKind stream,
+                           std::span<const Event> after) noexcept override;
+  Status wait(Event event) noexcept override;
+  Result<bool> test(Event event) noexcept override;
+  void set_step(int64_t step) noexcept override;
+  void abort(const std::string& reason) noexcept override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Waiting {
+    Event event;
+    Clock::time_point last_movement, last_look;
+  };
+
+  // segment_transport.cpp
+  Result<Event> message(OperationKind kind, RankId peer, uint64_t tag, std::byte* data, int64_t bytes,
+                        std::span<const Event> after);
+  Result<Event> issue(std::unique_ptr<SegmentOperation> operation, std::span<const Event> after);
+  Status check_call(const SegmentGroup& group, const CollectiveCall& call) const;
+  bool is_done(uint64_t id) const { return operations_.find(id) == operations_.end(); }
+  bool may_start(const SegmentOperation& operation) const;
+  /// One round of everything that can be done now; `moved` is set when anything was.
+  Status advance(bool& moved);
+  Status advance_until_idle();
+  Status start_ready(bool& moved);
+  Status start_messages(bool& moved);
+  Status start_collectives(bool& moved);
+  Status start(SegmentOperation& operation);
+  Status post(SegmentOperation& operation);
+  Status next_stage(SegmentOperation& operation);
+  Status finish_completed(bool& moved);
+  Status move_frames(bool& moved);
+  void post_record_exchange(SegmentOperation& operation);
+  void ring(int peer);
+  void publish_whom_we_wait_for(Event event);
+  std::chrono::nanoseconds time_to_sleep(const Waiting& waiting) const;
+  bool spins() const;
+
+  // segment_failures.cpp
+  Status look_for_trouble(Waiting& waiting);
+  Status peer_stuck(const SegmentOperation& operation, Clock::duration silence);
+  Status check_ended_processes();
+  Status check_peers_that_left(const SegmentOperation& operation);
+  Status size_mismatch(const SizeMismatch& mismatch);
+  Status check_records(const SegmentOperation& operation);
+  /// The operation that really holds up `operation`: itself, what it comes after, or the collective before it.
+  const SegmentOperation& blocking(const SegmentOperation& operation) const;
+  std::vector<int> missing_peers(const SegmentOperation& operation) const;
+  int root_of_wait(int peer) const;
+  std::string who(int rank) const;  ///< "rank 5 (n3, local 1)"
+  /// Puts the reason into the segment unless another rank was first, wakes all, returns this communicator's failure.
+  Status fail_world(StatusCode code, const std::string& reason);
+  Status check_aborted();
+  bool publish_abort(StatusCode code, const std::string& reason);
+
+  const int rank_;
+  const std::vector<std::string> hosts_;
+  const CommOptions options_;
+  const SegmentAttachment attachment_;
+  const SegmentView view_;
+  ProcessWatch watch_;
+  Status failure_;
+  int64_t step_ = 0;
+  uint64_t next_id_ = 1;
+  std::vector<TransferOwner*> completed_;
+  std::vector<PeerChannel> channels_;  // by peer
+  std::vector<std::unique_ptr<SegmentGroup>> groups_;
+  std::unordered_map<uint64_t, std::unique_ptr<SegmentOperation>> operations_;  // not done
+  std::vector<SegmentOperation*> waiting_messages_;                             // not started, in order
+  std::array<std::deque<SegmentOperation*>, 3> lanes_;  // collectives by stream; the front may be running
+};
+
+}  // namespace altiplano

@@ -1,0 +1,202 @@
+#include <fmt/chrono.h>
+
+#include <algorithm>
+
+#include "framework/api/segment/segment_communicator.hpp"
+#include "framework/base/text.hpp"
+#include "framework/base/units.hpp"
+
+namespace altiplano {
+namespace {
+
+constexpr auto kLookInterval = std::chrono::milliseconds(200);
+
+std::string wall_clock_text(int64_t milliseconds) {
+  const std::time_t seconds = milliseconds / 1000;
+  std::tm local{};
+  localtime_r(&seconds, &local);
+  return fmt::format("{:%H:%M:%S}.{:03}", local, milliseconds % 1000);
+}
+
+}  // namespace
+
+std::string SegmentCommunicator::who(int rank) const {
+  const auto& host = hosts_[static_cast<size_t>(rank)];
+  const auto local = std::count(hosts_.begin(), hosts_.begin() + rank, host);
+  return fmt::format("rank {} ({}, local {})", rank, host, local);
+}
+
+// ---- the reason all ranks share ----
+
+bool SegmentCommunicator::publish_abort(StatusCode code, const std::string& reason) {
+  SegmentHeader& header = view_.header();
+  uint32_t running = kRunning;
+  if (!header.abort_state.compare_exchange_strong(running, kAbortBeingWritten)) return false;
+  header.abort_rank = rank_;
+  header.abort_code = static_cast<int32_t>(code);
+  const size_t length = std::min(reason.size(), sizeof(header.abort_reason) - 1);
+  std::copy_n(reason.begin(), length, header.abort_reason);
+  header.abort_reason[length] = '\0';
+  header.abort_state.store(kAborted, std::memory_order_seq_cst);
+  for (int peer = 0; peer < world_size(); ++peer) {
+    RankSlot& slot = view_.rank(peer);
+    slot.doorbell.fetch_add(1, std::memory_order_seq_cst);
+    futex_wake_all(slot.doorbell, attachment_.scope);
+  }
+  return true;
+}
+
+void SegmentCommunicator::abort(const std::string& reason) noexcept {
+  publish_abort(StatusCode::kCancelled, reason);
+}
+
+Status SegmentCommunicator::fail_world(StatusCode code, const std::string& reason) {
+  if (publish_abort(code, reason)) failure_ = Status(code, reason);
+  return check_aborted();
+}
+
+Status SegmentCommunicator::check_aborted() {
+  if (!failure_.is_ok()) return failure_;
+  const SegmentHeader& header = view_.header();
+  uint32_t state = header.abort_state.load(std::memory_order_seq_cst);
+  if (state == kRunning) return Status::ok();
+  const auto begin = Clock::now();  // a process that dies while it writes the reason must not hold up the others
+  while (state == kAbortBeingWritten && Clock::now() - begin < kLookInterval)
+    state = header.abort_state.load(std::memory_order_seq_cst);
+  if (state != kAborted)
+    return failure_ = Status(StatusCode::kCancelled, "a rank failed and died before it could say why");
+  const auto code = static_cast<StatusCode>(header.abort_code);
+  std::string reason = header.abort_reason;
+  if (code == StatusCode::kCancelled && header.abort_rank != rank_)
+    reason = fmt::format("{} failed first: {}", who(header.abort_rank), reason);
+  failure_ = Status(code, reason);
+  return failure_;
+}
+
+// ---- who is missing ----
+
+const SegmentOperation& SegmentCommunicator::blocking(const SegmentOperation& operation) const {
+  if (operation.is_started) return operation;
+  for (uint64_t id : operation.after)
+    if (auto found = operations_.find(id); found != operations_.end()) return blocking(*found->second);
+  if (operation.kind == OperationKind::kCollective) return *lanes_[static_cast<size_t>(operation.stream)].front();
+  const Transfer& mine = operation.transfers.front();
+  for (const SegmentOperation* earlier : waiting_messages_) {
+    const Transfer& transfer = earlier->transfers.front();
+    if (earlier != &operation && earlier->kind == operation.kind && transfer.peer == mine.peer &&
+        transfer.tag == mine.tag)
+      return blocking(*earlier);
+    if (earlier == &operation) break;
+  }
+  return operation;
+}
+
+std::vector<int> SegmentCommunicator::missing_peers(const SegmentOperation& operation) const {
+  std::vector<int> peers;
+  for (const Transfer& transfer : operation.transfers)
+    if (!transfer.is_done && std::find(peers.begin(), peers.end(), transfer.peer) == peers.end())
+      peers.push_back(transfer.peer);
+  return peers;
+}
+
+/// Follows ranks that wait for others to one that does not; the peer itself when they wait in a circle.
+int SegmentCommunicator::root_of_wait(int peer) const {
+  int at = peer;
+  for (int hops = 0; hops < world_size(); ++hops) {
+    const int next = view_.rank(at).waits_for.load(std::memory_order_relaxed) - 1;
+    if (next < 0) return at;
+    at = next;
+  }
+  return peer;
+}
+
+Status SegmentCommunicator::look_for_trouble(Waiting& waiting) {
+  const auto now = Clock::now();
+  ALTIPLANO_RETURN_IF_ERROR(check_aborted());
+  const auto found = operations_.find(waiting.event.id);
+  if (found == operations_.end()) return Status::ok();
+  const SegmentOperation& operation = blocking(*found->second);
+  if (now - waiting.last_look >= kLookInterval) {
+    waiting.last_look = now;
+    ALTIPLANO_RETURN_IF_ERROR(check_ended_processes());
+    ALTIPLANO_RETURN_IF_ERROR(check_peers_that_left(operation));
+  }
+  if (now - waiting.last_movement < options_.deadline) return Status::ok();
+  bool moved = false;
+  ALTIPLANO_RETURN_IF_ERROR(advance(moved));
+  if (moved || is_done(waiting.event.id)) {
+    waiting.last_movement = now;
+    return Status::ok();
+  }
+  return peer_stuck(operation, now - waiting.last_movement);
+}
+
+Status SegmentCommunicator::peer_stuck(const SegmentOperation& operation, Clock::duration silence) {
+  std::vector<int> roots;
+  for (int peer : missing_peers(operation))
+    if (const int root = root_of_wait(peer); std::find(roots.begin(), roots.end(), root) == roots.end())
+      roots.push_back(root);
+  std::sort(roots.begin(), roots.end());
+  std::vector<std::string> names;
+  int64_t heartbeat = 0;
+  for (int root : roots) {
+    names.push_back(who(root));
+    const int64_t last = view_.rank(root).heartbeat.load(std::memory_order_relaxed);
+    heartbeat = heartbeat == 0 ? last : std::min(heartbeat, last);
+  }
+  return fail_world(
+      StatusCode::kPeerStuck,
+      fmt::format("{} stopped answering at step {} in {}, {:.1f} s ago; last heartbeat {}; noticed by {}",
+                  join(names, " and "), operation.step, describe(operation),
+                  std::chrono::duration<double>(silence).count(), wall_clock_text(heartbeat), who(rank_)));
+}
+
+Status SegmentCommunicator::check_ended_processes() {
+  std::vector<bool> left;
+  for (int peer = 0; peer < world_size(); ++peer)
+    left.push_back(view_.rank(peer).left.load(std::memory_order_seq_cst) != 0);
+  const int dead = watch_.first_ended(left);
+  if (dead < 0 || view_.rank(dead).left.load(std::memory_order_seq_cst) != 0) return Status::ok();
+  return fail_world(StatusCode::kRuntimeFailure,
+                    fmt::format("{} died: its process {} is gone; noticed by {} at step {}", who(dead),
+                                view_.rank(dead).process.load(), who(rank_), step_));
+}
+
+Status SegmentCommunicator::check_peers_that_left(const SegmentOperation& operation) {
+  for (int peer : missing_peers(operation)) {
+    if (view_.rank(peer).left.load(std::memory_order_seq_cst) == 0) continue;
+    bool moved = false;  // what it wrote before it left is still in the ring
+    ALTIPLANO_RETURN_IF_ERROR(advance(moved));
+    if (moved) return Status::ok();
+    return fail_world(StatusCode::kRuntimeFailure,
+                      fmt::format("{} closed its communicator while {} needs it at step {} in {}", who(peer),
+                                  who(rank_), operation.step, describe(operation)));
+  }
+  return Status::ok();
+}
+
+// ---- ranks that disagree ----
+
+Status SegmentCommunicator::size_mismatch(const SizeMismatch& mismatch) {
+  const auto& operation = static_cast<const SegmentOperation&>(*mismatch.receive->owner);
+  return fail_world(
+      StatusCode::kRuntimeFailure,
+      fmt::format("sizes differ in {} at step {}: {} sends {} B, {} expects {} B", describe(operation), operation.step,
+                  who(mismatch.receive->peer), mismatch.sent_bytes, who(rank_), mismatch.receive->bytes));
+}
+
+Status SegmentCommunicator::check_records(const SegmentOperation& operation) {
+  const SegmentGroup& group = *operation.group;
+  const auto mine = static_cast<size_t>(group.index);
+  for (size_t i = 0; i < operation.records.size(); ++i) {
+    if (operation.records[i] == operation.records[mine]) continue;
+    return fail_world(
+        StatusCode::kRuntimeFailure,
+        fmt::format("call #{} of group {} differs at step {}: {} calls {}, {} calls {}", operation.sequence, group.name,
+                    operation.step, who(rank_), describe(operation.records[mine]), who(group.ranks[i]),
+                    describe(operation.records[i])));
+  }
+  return Status::ok();
+}
+
+}  // namespace altiplano
