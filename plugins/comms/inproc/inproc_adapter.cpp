@@ -1,0 +1,47 @@
+// comm/inproc: the segment is memory of this process, found through the rendezvous.
+#include <atomic>
+
+#include "framework/api/comm.hpp"
+#include "framework/api/register.hpp"
+#include "framework/api/segment/segment_transport.hpp"
+
+namespace altiplano {
+namespace {
+
+constexpr uint64_t kCapabilities = kCommNeedsHostProgress | kCommDeterministic | kCommWithinProcess;
+
+/// Rank 0 names the memory, so that a job may connect more than once.
+Result<std::string> agree_on_key(Rendezvous& rendezvous, std::chrono::milliseconds deadline) {
+  static std::atomic<uint64_t> connections{0};
+  if (rendezvous.rank().value == 0)
+    ALTIPLANO_RETURN_IF_ERROR(rendezvous.put("comm/inproc", fmt::format("comm/inproc/{}", connections++)));
+  ALTIPLANO_RETURN_IF_ERROR(rendezvous.fence(deadline));
+  return rendezvous.get(RankId(0), "comm/inproc");
+}
+
+class InprocBackend final : public CommBackend {
+ public:
+  uint64_t capabilities() const noexcept override { return kCapabilities; }
+
+  Result<std::unique_ptr<Communicator>> connect(Rendezvous& rendezvous, const CommOptions& options) noexcept override
+      try {
+    ALTIPLANO_ASSIGN(const std::string key, agree_on_key(rendezvous, options.deadline));
+    SegmentAttachment attachment;
+    attachment.shape = segment_shape(rendezvous.world_size(), options.chunk_bytes);
+    attachment.memory = rendezvous.shared_in_process(key, segment_bytes(attachment.shape));
+    if (attachment.memory == nullptr)
+      return invalid_argument(
+          "comm/inproc needs ranks that are threads of one process; for processes of one host use comm/shm");
+    if (rendezvous.rank().value == 0) initialize_segment(attachment.memory.get(), attachment.shape);
+    ALTIPLANO_RETURN_IF_ERROR(rendezvous.fence(options.deadline));
+    return open_segment_communicator(rendezvous, options, std::move(attachment));
+  } catch (const std::exception& e) {
+    return runtime_failure("comm/inproc: {}", e.what());
+  }
+};
+
+}  // namespace
+}  // namespace altiplano
+
+ALTIPLANO_REGISTER_PLUGIN(altiplano::CommBackend, altiplano::InprocBackend, "comm/inproc", "0.1.0",
+                          altiplano::kCapabilities, "ranks as threads of one process, for tests and debuggers")

@@ -1,0 +1,65 @@
+// comm/shm: the segment is a file of shared memory that rank 0 makes.
+#include <optional>
+
+#include "framework/api/comm.hpp"
+#include "framework/api/register.hpp"
+#include "framework/api/segment/segment_transport.hpp"
+#include "plugins/comms/shm/shm_segment.hpp"
+
+namespace altiplano {
+namespace {
+
+constexpr uint64_t kCapabilities = kCommNeedsHostProgress | kCommDeterministic | kCommBetweenProcesses;
+
+/// What rank 0 tells the others: "path <path>" or "error <text>".
+std::string announcement(const Result<ShmSegment>& segment) {
+  return segment.is_ok() ? "path " + segment->path() : "error " + segment.status().message();
+}
+
+Result<ShmSegment> create_segment(const Rendezvous& rendezvous, const SegmentShape& shape) {
+  const std::string directory = shm_directory();
+  remove_stale_segments(directory);
+  auto segment = ShmSegment::create(directory, rendezvous.job_id(), segment_bytes(shape));
+  if (segment.is_ok()) initialize_segment(segment->memory().get(), shape);
+  return segment;
+}
+
+Result<std::shared_ptr<void>> attach_segment(Rendezvous& rendezvous, const SegmentShape& shape) {
+  ALTIPLANO_ASSIGN(const std::string text, rendezvous.get(RankId(0), "comm/shm"));
+  const std::string rest = text.substr(text.find(' ') + 1);
+  if (text.rfind("path ", 0) != 0) return Status(StatusCode::kRuntimeFailure, rest);
+  return ShmSegment::attach(rest, segment_bytes(shape));
+}
+
+class ShmBackend final : public CommBackend {
+ public:
+  uint64_t capabilities() const noexcept override { return kCapabilities; }
+
+  Result<std::unique_ptr<Communicator>> connect(Rendezvous& rendezvous, const CommOptions& options) noexcept override
+      try {
+    SegmentAttachment attachment;
+    attachment.scope = FutexScope::kShared;
+    attachment.shape = segment_shape(rendezvous.world_size(), options.chunk_bytes);
+    std::optional<Result<ShmSegment>> made;  // keeps the name until all are attached
+    if (rendezvous.rank().value == 0) {
+      made.emplace(create_segment(rendezvous, attachment.shape));
+      ALTIPLANO_RETURN_IF_ERROR(rendezvous.put("comm/shm", announcement(*made)));
+    }
+    ALTIPLANO_RETURN_IF_ERROR(rendezvous.fence(options.deadline));
+    if (made && !made->is_ok()) return made->status();
+    if (made) {
+      attachment.memory = (*made)->memory();
+    } else {
+      ALTIPLANO_ASSIGN(attachment.memory, attach_segment(rendezvous, attachment.shape));
+    }
+    return open_segment_communicator(rendezvous, options, std::move(attachment));
+  } catch (const std::exception& e) {
+    return runtime_failure("comm/shm: {}", e.what());
+  }
+};
+
+}  // namespace
+}  // namespace altiplano
+
+ALTIPLANO_REGISTER_PLUGIN(altiplano::CommBackend, altiplano::ShmBackend, "comm/shm", "0.1.0", altiplano::kCapabilities,
+                          "processes of one host over shared memory")
