@@ -14,6 +14,7 @@
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
 #include "framework/plugin/registry.hpp"
+#include "framework/storage/hdf5_file.hpp"
 
 namespace altiplano {
 namespace {
@@ -29,6 +30,13 @@ std::string cores_text() {
   long online = sysconf(_SC_NPROCESSORS_ONLN);
   if (sched_getaffinity(0, sizeof(mask), &mask) != 0) return fmt::format("{} online, affinity mask unknown", online);
   return fmt::format("{} in the affinity mask, {} online", CPU_COUNT(&mask), online);
+}
+
+std::string hdf5_text() {
+  const Hdf5Versions versions = hdf5_versions();
+  if (versions.agree()) return versions.library;
+  return fmt::format("{}, but built with the headers of {}: install the matching pair", versions.library,
+                     versions.headers);
 }
 
 /// One line "Name:   123 kB" of /proc/meminfo, in bytes.
@@ -94,6 +102,7 @@ Status examine(const JobArguments& arguments) {
   use_plugin_path(arguments.plugin_path);
   print_line("altiplano", ALTIPLANO_VERSION);
   print_line("compiler", "g++ " __VERSION__);
+  print_line("hdf5", hdf5_text());
   print_line("cores", cores_text());
   print_line("memory", memory_text());
   print_line("shared", shared_memory_text());

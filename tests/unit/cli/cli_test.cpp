@@ -117,7 +117,7 @@ BOOST_AUTO_TEST_CASE(doctor_names_the_machine_and_the_plugins) {
   auto result = run_altiplano("doctor");
   BOOST_TEST(result.exit_code == 0);
   for (const char* part :
-       {"altiplano ", "compiler ", "cores ", "memory ", "shared ", "cpu ", "model/gpt", "schedule/1f1b"}) {
+       {"altiplano ", "compiler ", "hdf5 ", "cores ", "memory ", "shared ", "cpu ", "model/gpt", "schedule/1f1b"}) {
     BOOST_TEST(contains(result.output, part), part);
   }
 }

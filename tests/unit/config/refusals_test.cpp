@@ -253,3 +253,29 @@ BOOST_AUTO_TEST_CASE(all_mistakes_are_listed_in_the_order_of_the_file) {
              "job.yaml:8:3: data.sead: unknown key; did you mean seed?\n"
              "job.yaml:9:17: optimizer.lr: got y, expected number >= 0");
 }
+
+BOOST_AUTO_TEST_CASE(damaged_files_are_refused_or_read_but_never_crash) {
+  const std::string text = kSmallest +
+                           "optimizer: {name: adamw, betas: [0.9, 0.95], lr: \"1e-3\"}  # rate\n"
+                           "parallel:\n  planner: &p manual\n  schedule: *p\n  sharding: {'a*': '[-]'}\n"
+                           "run: {dir: \"${HOME}/x\"}\n";
+  BOOST_TEST(load(text).is_ok());
+  int refused = 0;
+  auto check = [&](const std::string& damaged) {
+    auto job = load(damaged);
+    if (job.is_ok()) return;
+    ++refused;
+    BOOST_TEST(!job.status().message().empty());
+  };
+  for (size_t i = 0; i < text.size(); ++i) {
+    check(text.substr(0, i));
+    for (char c : {'\t', '\n', '"', '\'', '{', '}', '[', ']', ':', '&', '*', '!', '#', '$', '\0', '\xff', '-', '|'}) {
+      std::string damaged = text;
+      damaged[i] = c;
+      check(damaged);
+    }
+  }
+  check(std::string(100'000, '['));
+  check(std::string(100'000, '{'));
+  BOOST_TEST(refused > 1000);
+}
