@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include "framework/base/text.hpp"
@@ -53,8 +54,8 @@ struct PluginRegistry::State {
   std::mutex mutex;
   std::vector<std::string> added, path = default_search_path();
   bool is_searched = false;
-  bool are_ops_added = false;
-  std::set<std::string> seen;  ///< canonical paths, so that a directory named twice is no duplicate
+  std::optional<Status> ops_added;  ///< how adding the ops of all extensions went; it is done once
+  std::set<std::string> seen;       ///< canonical paths, so that a directory named twice is no duplicate
   std::vector<LoadedPlugin> plugins;
   std::vector<PluginInfo> infos;  ///< same order as `plugins`
 
@@ -66,10 +67,18 @@ struct PluginRegistry::State {
   }
 
   Result<PluginInfo> load(const std::string& file);
+  void forget_refused(const std::string& file);  ///< before it is tried again
   void search();
   Result<void*> object(uint32_t kind, const std::string& name);
+  Status add_ops() const;
   Status unknown(const std::string& kind, const std::string& full_name) const;
 };
+
+void PluginRegistry::State::forget_refused(const std::string& file) {
+  std::erase_if(plugins,
+                [&](const LoadedPlugin& plugin) { return !plugin.info.refusal.empty() && plugin.info.path == file; });
+  std::erase_if(infos, [&](const PluginInfo& info) { return !info.refusal.empty() && info.path == file; });
+}
 
 Result<PluginInfo> PluginRegistry::State::load(const std::string& file) {
   std::string canonical = canonical_path(file);
@@ -86,6 +95,7 @@ Result<PluginInfo> PluginRegistry::State::load(const std::string& file) {
     plugin.object = nullptr;
   }
   seen.insert(canonical);
+  forget_refused(file);
   plugins.push_back(plugin);
   infos.push_back(plugin.info);
   if (!status.is_ok()) return status;
@@ -192,21 +202,29 @@ Result<const Scheduler*> PluginRegistry::scheduler(const std::string& name) {
   return cast<const Scheduler>(state_->object(Scheduler::kKind, name));
 }
 
-Result<std::vector<const OpExtension*>> PluginRegistry::ops() {
-  std::lock_guard lock(state_->mutex);
-  state_->search();
-  std::vector<const OpExtension*> extensions;
-  for (auto& plugin : state_->plugins) {
+Status PluginRegistry::State::add_ops() const {
+  for (const auto& plugin : plugins) {
     if (plugin.info.kind != OpExtension::kKind || plugin.object == nullptr) continue;
-    extensions.push_back(static_cast<const OpExtension*>(plugin.object));
-    if (state_->are_ops_added) continue;
-    for (auto& definition : extensions.back()->definitions()) {
+    for (auto& definition : static_cast<const OpExtension*>(plugin.object)->definitions()) {
       Status status = OpTable::instance().add(std::move(definition));
       if (!status.is_ok())
         return status.with_context(fmt::format("while adding the ops of {} ({})", plugin.info.name, plugin.info.path));
     }
   }
-  state_->are_ops_added = true;
+  return Status::ok();
+}
+
+Result<std::vector<const OpExtension*>> PluginRegistry::ops() {
+  std::lock_guard lock(state_->mutex);
+  state_->search();
+  if (!state_->ops_added) state_->ops_added = state_->add_ops();
+  if (!state_->ops_added->is_ok()) return *state_->ops_added;
+  std::vector<const OpExtension*> extensions;
+  for (const auto& plugin : state_->plugins) {
+    if (plugin.info.kind == OpExtension::kKind && plugin.object != nullptr) {
+      extensions.push_back(static_cast<const OpExtension*>(plugin.object));
+    }
+  }
   return extensions;
 }
 

@@ -1,7 +1,7 @@
 #include "framework/program/timetable.hpp"
 
 #include <algorithm>
-#include <map>
+#include <optional>
 
 #include "framework/base/text.hpp"
 

@@ -135,6 +135,14 @@ BOOST_AUTO_TEST_CASE(a_name_that_was_found_but_refused_gets_the_refusal) {
              "plugin schedule/null_object was found but refused: " + refused.status().message());
 }
 
+BOOST_AUTO_TEST_CASE(a_refused_file_tried_again_is_listed_once) {
+  PluginRegistry registry;
+  for (int i = 0; i < 2; ++i) BOOST_TEST(!registry.load_file(fixture("newer_minor")).is_ok());
+  int num_listed = 0;
+  for (const auto& info : registry.list()) num_listed += info.path == fixture("newer_minor");
+  BOOST_TEST(num_listed == 1);
+}
+
 BOOST_AUTO_TEST_CASE(many_threads_may_ask_at_once) {
   PluginRegistry registry;
   std::vector<const Schedule*> found(8);
