@@ -50,6 +50,13 @@ Handle link_creation() {
   return links;
 }
 
+/// A scalar has nothing to select.
+void select_box(hid_t space, const Extents& origin, const Extents& extents) {
+  if (extents.empty()) return;
+  std::vector<hsize_t> start = sizes(origin), count = sizes(extents);
+  H5Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr);
+}
+
 std::string box_text(const Extents& origin, const Extents& extents) {
   std::string text;
   for (size_t i = 0; i < origin.size(); ++i) {
@@ -183,10 +190,7 @@ Status Hdf5File::create_virtual_dataset(const std::string& name, ElementType typ
   Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
   for (const VirtualPart& part : parts) {
     Handle target = make_space(extents), source = make_space(part.extents);
-    std::vector<hsize_t> origin = sizes(part.origin), count = sizes(part.extents);
-    if (!count.empty()) {
-      H5Sselect_hyperslab(target.get(), H5S_SELECT_SET, origin.data(), nullptr, count.data(), nullptr);
-    }
+    select_box(target.get(), part.origin, part.extents);
     if (H5Pset_virtual(properties.get(), target.get(), part.file.c_str(), part.dataset.c_str(), source.get()) < 0) {
       return failure(path_, dataset_text(name), fmt::format("mapped to {} {}", part.file, part.dataset));
     }
@@ -208,8 +212,9 @@ Status Hdf5File::grow(const std::string& name, int64_t extent) {
 }
 
 Status Hdf5File::transfer(bool is_write, const std::string& name, const Extents& origin, const Extents& extents,
-                          void* data) const {
+                          const Memory& memory) const {
   Lock lock;
+  ALTIPLANO_ASSERT(is_inside(memory.at, extents, memory.extents), "the box of '{}' does not fit its memory", name);
   ALTIPLANO_ASSIGN(DatasetInfo described, info(name));
   if (!is_inside(origin, extents, described.extents)) {
     return runtime_failure("{}: dataset '{}' of extents {} has no box {}", path_, name,
@@ -217,25 +222,30 @@ Status Hdf5File::transfer(bool is_write, const std::string& name, const Extents&
   }
   if (std::ranges::find(extents, 0) != extents.end()) return Status::ok();
   ALTIPLANO_ASSIGN(hid_t id, dataset(name));
-  Handle file_space(H5Dget_space(id), H5Sclose), memory_space = make_space(extents);
-  if (!extents.empty()) {
-    std::vector<hsize_t> start = sizes(origin), count = sizes(extents);
-    H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr);
-  }
+  Handle file_space(H5Dget_space(id), H5Sclose), memory_space = make_space(memory.extents);
+  select_box(file_space.get(), origin, extents);
+  select_box(memory_space.get(), memory.at, extents);
   hid_t type = hdf5::memory_type(described.type);
-  herr_t done = is_write ? H5Dwrite(id, type, memory_space.get(), file_space.get(), H5P_DEFAULT, data)
-                         : H5Dread(id, type, memory_space.get(), file_space.get(), H5P_DEFAULT, data);
+  herr_t done = is_write ? H5Dwrite(id, type, memory_space.get(), file_space.get(), H5P_DEFAULT, memory.data)
+                         : H5Dread(id, type, memory_space.get(), file_space.get(), H5P_DEFAULT, memory.data);
   if (done >= 0) return Status::ok();
   return failure(path_, fmt::format("dataset '{}' box {}", name, box_text(origin, extents)),
                  is_write ? "written" : "read");
 }
 
 Status Hdf5File::write(const std::string& name, const Extents& origin, const Extents& extents, const void* data) {
-  return transfer(true, name, origin, extents, const_cast<void*>(data));  // HDF5 only reads it
+  Extents zero(extents.size());
+  return transfer(true, name, origin, extents, {const_cast<void*>(data), extents, zero});  // HDF5 only reads it
 }
 
 Status Hdf5File::read(const std::string& name, const Extents& origin, const Extents& extents, void* data) const {
-  return transfer(false, name, origin, extents, data);
+  Extents zero(extents.size());
+  return transfer(false, name, origin, extents, {data, extents, zero});
+}
+
+Status Hdf5File::read_into(const std::string& name, const Extents& origin, const Extents& extents, void* data,
+                           const Extents& memory, const Extents& at) const {
+  return transfer(false, name, origin, extents, {data, memory, at});
 }
 
 Result<DatasetInfo> Hdf5File::info(const std::string& name) const {

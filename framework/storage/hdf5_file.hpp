@@ -64,6 +64,9 @@ class Hdf5File {
   /// product(extents) elements. Refuses a box outside the dataset.
   Status write(const std::string& name, const Extents& origin, const Extents& extents, const void* data);
   Status read(const std::string& name, const Extents& origin, const Extents& extents, void* data) const;
+  /// As read(), into a part of a larger row-major memory of extents `memory`: the box lands at `at` there.
+  Status read_into(const std::string& name, const Extents& origin, const Extents& extents, void* data,
+                   const Extents& memory, const Extents& at) const;
   Result<DatasetInfo> info(const std::string& name) const;
   bool has(const std::string& name) const;
   /// Paths of all datasets, sorted.
@@ -83,8 +86,13 @@ class Hdf5File {
   Result<int64_t> dataset(const std::string& name) const;
   Status finish_dataset(const std::string& name, ElementType type, int64_t id);
   Status read_number(const std::string& object, const std::string& key, int64_t type, void* value) const;
+  struct Memory {
+    void* data;
+    const Extents& extents;
+    const Extents& at;
+  };
   Status transfer(bool is_write, const std::string& name, const Extents& origin, const Extents& extents,
-                  void* data) const;
+                  const Memory& memory) const;
   void release() noexcept;
 
   std::string path_;

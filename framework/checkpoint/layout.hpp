@@ -1,0 +1,27 @@
+#pragma once
+// Names of files and folders of a checkpoint directory, and what lies in one.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace altiplano {
+
+std::string step_folder(const std::string& directory, int64_t step);       ///< "<directory>/step-00000120"
+std::string temporary_folder(const std::string& directory, int64_t step);  ///< "<directory>/.tmp-step-120"
+std::string shard_name(int rank);                                          ///< "rank-0003.h5"
+std::string shard_record_name(int rank);                                   ///< "rank-0003.json"
+inline constexpr const char* kManifestName = "manifest.json";
+inline constexpr const char* kIndexName = "index.h5";
+inline constexpr const char* kLatestName = "latest";
+
+struct StepFolder {
+  int64_t step = 0;
+  std::string path;
+};
+/// Folders named step-<number>, newest (largest number, not text) first; complete or not. A missing directory has none.
+std::vector<StepFolder> list_step_folders(const std::string& directory);
+/// Folders of saves that never finished.
+std::vector<std::string> list_temporary_folders(const std::string& directory);
+
+}  // namespace altiplano

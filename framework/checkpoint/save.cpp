@@ -1,0 +1,192 @@
+#include "framework/checkpoint/save.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+
+#include "framework/base/text.hpp"
+#include "framework/checkpoint/element.hpp"
+#include "framework/checkpoint/index.hpp"
+#include "framework/checkpoint/layout.hpp"
+#include "framework/storage/atomic_file.hpp"
+
+namespace altiplano {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// "/block.0.w/0_24": tensor and origin; unique in a shard because boxes do not overlap.
+std::string dataset_name(const TensorPart& part) {
+  std::vector<std::string> origin;
+  for (int64_t at : part.box.origin) origin.push_back(std::to_string(at));
+  return fmt::format("/{}/{}", part.name, origin.empty() ? "scalar" : join(origin, "_"));
+}
+
+int64_t bytes_of(const TensorPart& part) {
+  return part.box.num_elements() * size_of(part.dtype);
+}
+
+Result<PartRecord> write_part(Hdf5File& file, const TensorPart& part) {
+  ALTIPLANO_ASSERT(part.box.origin.size() == part.global.size() && Box::whole(part.global).contains(part.box),
+                   "box {} of {} {}", part.box.to_string(), part.name, to_string(part.global));
+  PartRecord record{part.name, part.role, part.dtype, part.global, part.box, dataset_name(part), 0};
+  record.checksum = checksum(part.data, static_cast<size_t>(bytes_of(part)));
+  Extents zero(part.box.extents.size());
+  ALTIPLANO_RETURN_IF_ERROR(file.create_dataset(record.dataset, element_type_of(part.dtype), part.box.extents));
+  ALTIPLANO_RETURN_IF_ERROR(file.write(record.dataset, zero, part.box.extents, part.data));
+  return record;
+}
+
+Status write_shard(const std::string& folder, int rank, std::span<const TensorPart> parts) {
+  ShardRecord shard;
+  shard.file = shard_name(rank);
+  std::string path = folder + "/" + shard.file;
+  ALTIPLANO_ASSIGN(Hdf5File file, Hdf5File::create(path));
+  for (const TensorPart& part : parts) {
+    if (part.box.is_empty()) continue;
+    ALTIPLANO_ASSIGN(PartRecord record, write_part(file, part));
+    shard.parts.push_back(std::move(record));
+  }
+  ALTIPLANO_RETURN_IF_ERROR(file.close());
+  ALTIPLANO_RETURN_IF_ERROR(sync_file(path));
+  ALTIPLANO_ASSIGN(shard.digest, digest_file(path));
+  return write_file_atomically(folder + "/" + shard_record_name(rank), to_json(shard));
+}
+
+void remove_shard(const std::string& folder, int rank) {
+  std::error_code ignored;
+  fs::remove(folder + "/" + shard_record_name(rank), ignored);
+  fs::remove(folder + "/" + shard_name(rank), ignored);
+}
+
+Result<std::vector<ShardRecord>> gather_records(const std::string& folder, int world_size) {
+  std::vector<ShardRecord> shards;
+  for (int rank = 0; rank < world_size; ++rank) {
+    std::string path = folder + "/" + shard_record_name(rank);
+    ALTIPLANO_ASSIGN(std::string text, read_file(path));
+    ALTIPLANO_ASSIGN(ShardRecord shard, shard_from_json(text, path));
+    std::error_code error;
+    auto size = fs::file_size(folder + "/" + shard.file, error);
+    if (error || static_cast<int64_t>(size) != shard.digest.bytes) {
+      return runtime_failure("{}/{}: has {} bytes, its record says {}", folder, shard.file, error ? 0 : size,
+                             shard.digest.bytes);
+    }
+    shards.push_back(std::move(shard));
+  }
+  return shards;
+}
+
+/// Everything in the folder that the manifest will not name: records, files of an earlier attempt.
+void remove_unlisted(const std::string& folder, const Manifest& manifest) {
+  std::vector<std::string> listed = {kManifestName, manifest.index_file};
+  for (const ShardRecord& shard : manifest.shards) listed.push_back(shard.file);
+  std::vector<fs::path> unlisted;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (std::ranges::find(listed, entry.path().filename().string()) == listed.end()) unlisted.push_back(entry.path());
+  }
+  for (const fs::path& path : unlisted) fs::remove_all(path, error);
+}
+
+/// Nothing when it cannot be read.
+std::optional<std::string> run_id_of(const std::string& step_path) {
+  auto text = read_file(step_path + "/" + kManifestName);
+  if (!text) return std::nullopt;
+  auto manifest = Manifest::from_json(*text, step_path);
+  if (!manifest) return std::nullopt;
+  return manifest->info.run_id;
+}
+
+/// Out of sight first, so that a reader never finds half of it.
+void remove_checkpoint(const std::string& path) {
+  std::error_code ignored;
+  fs::path hidden = fs::path(path).parent_path() / (".old-" + fs::path(path).filename().string());
+  fs::remove_all(hidden, ignored);
+  fs::rename(path, hidden, ignored);
+  fs::remove_all(hidden, ignored);
+}
+
+/// A resumed run comes again to a step whose old folder was skipped as damaged, or lies after the step it resumed from.
+Status make_room(const std::string& path, const std::string& run_id) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return Status::ok();
+  auto owner = run_id_of(path);
+  if (owner && *owner != run_id) {
+    return runtime_failure("{}: is a checkpoint of run {}, this is run {}; use another checkpoint.dir", path, *owner,
+                           run_id);
+  }
+  remove_checkpoint(path);
+  return Status::ok();
+}
+
+void prune(const std::string& directory, const CheckpointInfo& info, int keep_last, PublishReport& report) {
+  int kept = 1;  // the one just written
+  report.kept.push_back(info.step);
+  for (const StepFolder& folder : list_step_folders(directory)) {
+    if (folder.step == info.step || run_id_of(folder.path) != info.run_id) continue;
+    if (keep_last == 0 || kept < keep_last) {
+      report.kept.push_back(folder.step);
+      ++kept;
+    } else {
+      remove_checkpoint(folder.path);
+      report.pruned.push_back(folder.path);
+    }
+  }
+  std::ranges::sort(report.kept);
+}
+
+}  // namespace
+
+int64_t payload_bytes(std::span<const TensorPart> parts) {
+  return std::accumulate(parts.begin(), parts.end(), int64_t{0},
+                         [](int64_t sum, const TensorPart& part) { return sum + bytes_of(part); });
+}
+
+Status save_shard(const std::string& directory, int64_t step, int rank, std::span<const TensorPart> parts) {
+  std::string folder = temporary_folder(directory, step);
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) return runtime_failure("{}: cannot be created: {}", folder, error.message());
+  remove_shard(folder, rank);
+  Status status = write_shard(folder, rank, parts);
+  if (!status) remove_shard(folder, rank);
+  return status.with_context(fmt::format("while saving step {} of rank {}", step, rank));
+}
+
+Result<PublishReport> publish_checkpoint(const std::string& directory, const CheckpointInfo& info, int keep_last) {
+  std::string folder = temporary_folder(directory, info.step);
+  Manifest manifest;
+  manifest.info = info;
+  manifest.written_by = ALTIPLANO_VERSION;
+  manifest.index_file = kIndexName;
+  ALTIPLANO_ASSIGN(manifest.shards, gather_records(folder, info.world_size));
+  ALTIPLANO_RETURN_IF_ERROR(check_coverage(manifest.shards));
+  ALTIPLANO_RETURN_IF_ERROR(write_index(folder, manifest.shards));
+  ALTIPLANO_ASSIGN(manifest.index_digest, digest_file(folder + "/" + kIndexName));
+  remove_unlisted(folder, manifest);
+  ALTIPLANO_RETURN_IF_ERROR(write_file_atomically(folder + "/" + kManifestName, manifest.to_json()));
+
+  PublishReport report;
+  report.path = step_folder(directory, info.step);
+  report.bytes = manifest.num_bytes();
+  ALTIPLANO_RETURN_IF_ERROR(make_room(report.path, info.run_id));
+  ALTIPLANO_RETURN_IF_ERROR(publish_directory(folder, report.path));
+  std::string name = fs::path(report.path).filename().string();
+  ALTIPLANO_RETURN_IF_ERROR(write_file_atomically(directory + "/" + kLatestName, name + "\n"));
+  prune(directory, info, keep_last, report);
+  return report;
+}
+
+void discard_unfinished(const std::string& directory, int64_t step) {
+  std::error_code ignored;
+  fs::remove_all(temporary_folder(directory, step), ignored);
+}
+
+std::vector<std::string> remove_unfinished(const std::string& directory) {
+  std::vector<std::string> paths = list_temporary_folders(directory);
+  std::error_code ignored;
+  for (const std::string& path : paths) fs::remove_all(path, ignored);
+  return paths;
+}
+
+}  // namespace altiplano
