@@ -12,7 +12,9 @@
 
 namespace altiplano {
 
+void add_ckpt_command(CLI::App& app, int& exit_code);
 void add_config_command(CLI::App& app, int& exit_code);
+void add_data_command(CLI::App& app, int& exit_code);
 void add_doctor_command(CLI::App& app, int& exit_code);
 
 /// A subcommand with examples at the end of its --help; `examples` are whole lines without indentation.

@@ -10,7 +10,9 @@ namespace altiplano {
 namespace {
 
 void add_commands(CLI::App& app, int& exit_code) {
+  add_ckpt_command(app, exit_code);
   add_config_command(app, exit_code);
+  add_data_command(app, exit_code);
   add_doctor_command(app, exit_code);
 }
 

@@ -27,7 +27,7 @@ BOOST_AUTO_TEST_CASE(usage_mistakes_exit_with_2_and_say_what_is_possible) {
     const char *arguments, *message;
   };
   for (const auto& [arguments, message] : std::vector<Mistake>{
-           {"", "error: no command; there is config, doctor"},
+           {"", "error: no command; there is ckpt, config, data, doctor"},
            {"confg", "error: unknown command confg; did you mean config?"},
            {"config sho", "error: unknown command sho; did you mean show?"},
            {"config", "error: no command; there is show, reference"},
@@ -41,7 +41,8 @@ BOOST_AUTO_TEST_CASE(usage_mistakes_exit_with_2_and_say_what_is_possible) {
 }
 
 BOOST_AUTO_TEST_CASE(every_help_page_has_examples) {
-  for (const char* command : {"config", "config show", "config reference", "doctor"}) {
+  for (const char* command : {"config", "config show", "config reference", "doctor", "ckpt", "ckpt ls",
+                              "ckpt inspect", "ckpt verify", "data", "data pack", "data inspect"}) {
     auto result = run_altiplano(std::string(command) + " --help");
     BOOST_TEST(result.exit_code == 0);
     BOOST_TEST(contains(result.output, std::string("Examples:\n  altiplano ") + command), result.output);

@@ -35,7 +35,8 @@ BOOST_AUTO_TEST_CASE(epochs_and_seeds_have_orders_of_their_own) {
 }
 
 BOOST_AUTO_TEST_CASE(the_order_of_a_known_seed_does_not_change_between_releases) {
-  BOOST_TEST(epoch_order(1, 0, 10) == (std::vector<int64_t>{9, 1, 3, 5, 2, 8, 6, 4, 7, 0}), boost::test_tools::per_element());
+  BOOST_TEST(epoch_order(1, 0, 10) == (std::vector<int64_t>{9, 1, 3, 5, 2, 8, 6, 4, 7, 0}),
+             boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(the_order_looks_random) {
