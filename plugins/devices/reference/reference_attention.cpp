@@ -1,0 +1,151 @@
+#include <algorithm>
+#include <cmath>
+
+#include "plugins/devices/reference/reference_kernel.hpp"
+
+namespace altiplano::reference {
+namespace {
+
+/// Local sizes of q [b,s,h,k] and k, v [b,t,h,k], and where things lie.
+struct Heads {
+  explicit Heads(const KernelRequest& request)
+      : q(request.inputs[0]),
+        b(q.extents[0]),
+        s(q.extents[1]),
+        h(q.extents[2]),
+        k(q.extents[3]),
+        t(request.inputs[1].extents[1]),
+        scale(request.attributes.get_float("scale", 1)),
+        causal(request.attributes.get_int("causal") != 0),
+        dropper(request, "dropout"),
+        global_t(request.inputs[1].global[1]) {}
+
+  int64_t query(int64_t bi, int64_t si, int64_t hi) const { return ((bi * s + si) * h + hi) * k; }
+  int64_t key(int64_t bi, int64_t ti, int64_t hi) const { return ((bi * t + ti) * h + hi) * k; }
+  int64_t statistic(int64_t bi, int64_t hi, int64_t si) const { return (bi * h + hi) * s + si; }
+  /// How many keys position si sees.
+  int64_t visible(int64_t si) const { return causal ? std::min(t, si + 1) : t; }
+  /// Factor of the probability of (si, ti): row-major index in the global [b,h,s,t].
+  double drop(const KernelCall& call, int64_t bi, int64_t hi, int64_t si, int64_t ti) const {
+    int64_t row = (origin_of(q, 0, call) + bi) * q.global[2] + origin_of(q, 2, call) + hi;
+    return dropper.factor(call, (row * q.global[1] + si) * global_t + ti);
+  }
+
+  OperandLayout q;
+  int64_t b, s, h, k, t;
+  double scale;
+  bool causal;
+  Dropper dropper;
+  int64_t global_t;
+};
+
+template <typename T>
+double dot(const T* x, const T* y, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(y[i]);
+  return sum;
+}
+
+/// One query row: scores[t] become probabilities; returns the log-sum-exp.
+template <typename T>
+double probabilities(const Heads& g, const T* query, const T* keys, int64_t bi, int64_t hi, int64_t n, double* scores) {
+  double largest = -INFINITY, sum = 0;
+  for (int64_t ti = 0; ti < n; ++ti) {
+    scores[ti] = g.scale * dot(query, keys + g.key(bi, ti, hi), g.k);
+    largest = std::max(largest, scores[ti]);
+  }
+  for (int64_t ti = 0; ti < n; ++ti) sum += std::exp(scores[ti] - largest);
+  double lse = largest + std::log(sum);
+  for (int64_t ti = 0; ti < n; ++ti) scores[ti] = std::exp(scores[ti] - lse);
+  return lse;
+}
+
+template <typename F>
+void for_each_query(const Heads& g, F f) {
+  for (int64_t bi = 0; bi < g.b; ++bi)
+    for (int64_t hi = 0; hi < g.h; ++hi)
+      for (int64_t si = 0; si < g.s; ++si) f(bi, hi, si);
+}
+
+template <typename T>
+Form attention(const KernelRequest& request) {
+  Heads g(request);
+  auto run = [g](const KernelCall& call) {
+    const T *q = input<T>(call, 0), *k = input<T>(call, 1), *v = input<T>(call, 2);
+    auto* p = static_cast<double*>(call.workspace);
+    for_each_query(g, [&](int64_t bi, int64_t hi, int64_t si) {
+      int64_t n = g.visible(si);
+      double lse = probabilities(g, q + g.query(bi, si, hi), k, bi, hi, n, p);
+      output<T>(call, 1)[g.statistic(bi, hi, si)] = static_cast<T>(lse);
+      for (int64_t ti = 0; ti < n; ++ti) p[ti] *= g.drop(call, bi, hi, si, ti);
+      T* o = output<T>(call, 0) + g.query(bi, si, hi);
+      for (int64_t c = 0; c < g.k; ++c) {
+        double sum = 0;
+        for (int64_t ti = 0; ti < n; ++ti) sum += p[ti] * static_cast<double>(v[g.key(bi, ti, hi) + c]);
+        o[c] = static_cast<T>(sum);
+      }
+    });
+  };
+  return {run, g.t * static_cast<int64_t>(sizeof(double))};
+}
+
+/// Scratch of attention_grad: probabilities and their gradients of one query, sums of dk and dv of one head.
+struct GradScratch {
+  GradScratch(const Heads& g, void* workspace)
+      : p(static_cast<double*>(workspace)), dp(p + g.t), dk(dp + g.t), dv(dk + g.t * g.k) {}
+  static int64_t bytes(const Heads& g) { return (2 * g.t + 2 * g.t * g.k) * static_cast<int64_t>(sizeof(double)); }
+  double *p, *dp, *dk, *dv;
+};
+
+/// Adds one query's part to dk and dv of its head and writes its dq.
+template <typename T>
+void query_gradient(const Heads& g, const KernelCall& call, const GradScratch& w, int64_t bi, int64_t hi, int64_t si) {
+  const T *k = input<T>(call, 1), *v = input<T>(call, 2);
+  const T *query = input<T>(call, 0) + g.query(bi, si, hi), *d_o = input<T>(call, 5) + g.query(bi, si, hi);
+  int64_t n = g.visible(si);
+  double lse = static_cast<double>(input<T>(call, 4)[g.statistic(bi, hi, si)]), mean = 0;
+  for (int64_t ti = 0; ti < n; ++ti) {
+    w.p[ti] = std::exp(g.scale * dot(query, k + g.key(bi, ti, hi), g.k) - lse);
+    double keep = g.drop(call, bi, hi, si, ti);
+    w.dp[ti] = keep * dot(d_o, v + g.key(bi, ti, hi), g.k);
+    mean += w.p[ti] * w.dp[ti];
+    for (int64_t c = 0; c < g.k; ++c) w.dv[ti * g.k + c] += w.p[ti] * keep * static_cast<double>(d_o[c]);
+  }
+  for (int64_t ti = 0; ti < n; ++ti) w.dp[ti] = g.scale * w.p[ti] * (w.dp[ti] - mean);  // now of the score
+  for (int64_t c = 0; c < g.k; ++c) {
+    double dq = 0;
+    for (int64_t ti = 0; ti < n; ++ti) {
+      dq += w.dp[ti] * static_cast<double>(k[g.key(bi, ti, hi) + c]);
+      w.dk[ti * g.k + c] += w.dp[ti] * static_cast<double>(query[c]);
+    }
+    output<T>(call, 0)[g.query(bi, si, hi) + c] = static_cast<T>(dq);
+  }
+}
+
+template <typename T>
+Form attention_grad(const KernelRequest& request) {
+  Heads g(request);
+  auto run = [g](const KernelCall& call) {
+    GradScratch w(g, call.workspace);
+    for (int64_t bi = 0; bi < g.b; ++bi)
+      for (int64_t hi = 0; hi < g.h; ++hi) {
+        std::fill(w.dk, w.dk + 2 * g.t * g.k, 0.0);
+        for (int64_t si = 0; si < g.s; ++si) query_gradient<T>(g, call, w, bi, hi, si);
+        for (int64_t i = 0; i < g.t * g.k; ++i) {
+          int64_t at = g.key(bi, i / g.k, hi) + i % g.k;
+          output<T>(call, 1)[at] = static_cast<T>(w.dk[i]);
+          output<T>(call, 2)[at] = static_cast<T>(w.dv[i]);
+        }
+      }
+  };
+  return {run, GradScratch::bytes(g)};
+}
+
+}  // namespace
+
+void add_attention_kernels(Table& table) {
+  table["attention"] = {attention<float>, attention<double>};
+  table["attention_grad"] = {attention_grad<float>, attention_grad<double>};
+}
+
+}  // namespace altiplano::reference
