@@ -81,6 +81,7 @@ Status send_message(int socket, const nlohmann::json& message) {
   for (size_t sent = 0; sent < bytes.size();) {
     const ssize_t n = ::send(socket, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && (errno == EPIPE || errno == ECONNRESET)) return runtime_failure("the launcher closed the rendezvous");
     if (n < 0) return system_failure("rendezvous send");
     sent += static_cast<size_t>(n);
   }

@@ -1,0 +1,41 @@
+#pragma once
+// What the launcher tells a rank, in environment variables. Without any of them a process is all of its job.
+//
+//   ALTIPLANO_RANK, ALTIPLANO_WORLD_SIZE   place among the ranks
+//   ALTIPLANO_RENDEZVOUS                   where they meet: unix:NAME:TOKEN
+//   ALTIPLANO_JOB_ID                       unique per attempt, safe in file names
+//   ALTIPLANO_THREADS                      this rank's share of the processors (OMP_NUM_THREADS wins)
+//   ALTIPLANO_TERMINAL_COLUMNS             of the terminal that shows rank 0's output; absent: no terminal
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "framework/api/comm.hpp"
+
+namespace altiplano {
+
+struct RankEnvironment {
+  RankId rank{0};
+  int world_size = 1;
+  std::string rendezvous;  ///< empty: alone
+  std::string job_id;
+  int threads = 1;           ///< for computing
+  int terminal_columns = 0;  ///< 0: plain lines
+};
+
+using EnvironmentLookup = std::function<std::optional<std::string>(const std::string& name)>;
+std::optional<std::string> process_environment(const std::string& name);
+
+/// Some variables but not all, or values that make no sense: names variable and value.
+Result<RankEnvironment> rank_environment(const EnvironmentLookup& lookup = process_environment);
+
+/// Meets the other ranks.
+Result<std::unique_ptr<Rendezvous>> join_job(const RankEnvironment& environment);
+
+/// Processors this process may run on.
+int num_usable_cpus();
+/// max(1, cpus / ranks).
+int threads_per_rank(int cpus, int ranks);
+
+}  // namespace altiplano

@@ -1,0 +1,172 @@
+#include "framework/launch/rank_process.hpp"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "framework/base/text.hpp"
+
+namespace altiplano {
+namespace {
+
+constexpr int kCannotExecute = 127;
+
+void write_all(int file, const char* data, size_t bytes) {
+  for (size_t written = 0; written < bytes;) {
+    const ssize_t n = write(file, data + written, bytes - written);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;  // a full disk or a closed terminal must not stop the job
+    written += static_cast<size_t>(n);
+  }
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (const auto& text : texts) result.push_back(const_cast<char*>(text.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+/// The child's side of fork: async-signal-safe calls only.
+[[noreturn]] void become_rank(char* const* command, char* const* environment, const cpu_set_t* cpus, pid_t parent,
+                              int output, int errors) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(kCannotExecute);
+  setpgid(0, 0);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (int number : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGCHLD, SIGPIPE}) signal(number, SIG_DFL);
+  if (cpus != nullptr) sched_setaffinity(0, sizeof(*cpus), cpus);
+  const int nothing = open("/dev/null", O_RDONLY);
+  dup2(nothing, STDIN_FILENO);
+  dup2(output, STDOUT_FILENO);
+  dup2(errors, STDERR_FILENO);
+  execvpe(command[0], command, environment);
+  const char* why = std::strerror(errno);
+  write_all(STDERR_FILENO, "error: cannot execute ", 22);
+  write_all(STDERR_FILENO, command[0], std::strlen(command[0]));
+  write_all(STDERR_FILENO, ": ", 2);
+  write_all(STDERR_FILENO, why, std::strlen(why));
+  write_all(STDERR_FILENO, "\n", 1);
+  _exit(kCannotExecute);
+}
+
+Status system_failure(const std::string& what) {
+  return runtime_failure("{}: {}", what, std::strerror(errno));
+}
+
+void close_if_open(int& file) {
+  if (file >= 0) close(file);
+  file = -1;
+}
+
+}  // namespace
+
+Result<RankProcess> RankProcess::start(int rank, const RankStart& start) {
+  RankProcess process;
+  process.rank_ = rank;
+  process.log_ = open(start.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (process.log_ < 0) return system_failure(start.log_file);
+  int output[2], errors[2];
+  if (pipe2(output, O_CLOEXEC) != 0) return system_failure("pipe");
+  process.output_ = output[0];
+  if (pipe2(errors, O_CLOEXEC) != 0) {
+    close(output[1]);
+    return system_failure("pipe");
+  }
+  process.errors_ = errors[0];
+  const auto command = pointers(start.command), environment = pointers(start.environment);
+  const pid_t parent = getpid();
+  process.process_ = fork();
+  if (process.process_ == 0)
+    become_rank(command.data(), environment.data(), start.cpus ? &*start.cpus : nullptr, parent, output[1], errors[1]);
+  close(output[1]);
+  close(errors[1]);
+  if (process.process_ < 0) return system_failure("fork");
+  setpgid(process.process_, process.process_);  // here too: a signal may come before the child got that far
+  return process;
+}
+
+RankProcess::RankProcess(RankProcess&& other) noexcept
+    : rank_(other.rank_),
+      process_(other.process_),
+      output_(other.output_),
+      errors_(other.errors_),
+      log_(other.log_),
+      error_line_(std::move(other.error_line_)),
+      last_error_(std::move(other.last_error_)),
+      ended_(other.ended_),
+      exit_code_(other.exit_code_),
+      ending_signal_(other.ending_signal_) {
+  other.process_ = other.output_ = other.errors_ = other.log_ = -1;
+}
+
+RankProcess::~RankProcess() {
+  if (process_ > 0 && !ended_) {
+    kill(-process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
+  }
+  for (int* file : {&output_, &errors_, &log_}) close_if_open(*file);
+}
+
+void RankProcess::forward_output(int console) {
+  char chunk[16384];
+  const ssize_t n = read(output_, chunk, sizeof(chunk));
+  if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (n <= 0) return close_if_open(output_);
+  write_all(log_, chunk, static_cast<size_t>(n));
+  if (rank_ == 0) write_all(console, chunk, static_cast<size_t>(n));
+}
+
+void RankProcess::take_error_line(int console, bool is_rank_0) {
+  if (!is_rank_0) {
+    const std::string line = fmt::format("rank {}: {}\n", rank_, error_line_);
+    write_all(console, line.data(), line.size());
+  }
+  if (const std::string text = trim(error_line_); !text.empty())
+    last_error_ = text.starts_with("error: ") ? text.substr(7) : text;
+  error_line_.clear();
+}
+
+void RankProcess::forward_errors(int console) {
+  char chunk[16384];
+  const ssize_t n = read(errors_, chunk, sizeof(chunk));
+  if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  const bool is_rank_0 = rank_ == 0;
+  if (n <= 0) {
+    if (!error_line_.empty()) take_error_line(console, is_rank_0);
+    return close_if_open(errors_);
+  }
+  write_all(log_, chunk, static_cast<size_t>(n));
+  if (is_rank_0) write_all(console, chunk, static_cast<size_t>(n));
+  for (ssize_t i = 0; i < n; ++i) {
+    if (chunk[i] == '\n')
+      take_error_line(console, is_rank_0);
+    else
+      error_line_ += chunk[i];
+  }
+}
+
+void RankProcess::reap() {
+  siginfo_t info{};
+  if (ended_ || waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
+    return;
+  kill(-process_, SIGKILL);  // while the zombie keeps the number from being used again
+  int how = 0;
+  waitpid(process_, &how, 0);
+  ended_ = true;
+  ending_signal_ = WIFSIGNALED(how) ? WTERMSIG(how) : 0;
+  exit_code_ = WIFSIGNALED(how) ? 128 + WTERMSIG(how) : WEXITSTATUS(how);
+}
+
+void RankProcess::signal(int number) const {
+  if (!ended_) kill(-process_, number);
+}
+
+}  // namespace altiplano

@@ -1,0 +1,58 @@
+#pragma once
+// Private to launch/: one rank's process, its output and its end.
+#include <sched.h>
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/base/status.hpp"
+
+namespace altiplano {
+
+struct RankStart {
+  std::vector<std::string> command;
+  std::vector<std::string> environment;  ///< "NAME=value", all of it
+  std::string log_file;
+  std::optional<cpu_set_t> cpus;
+};
+
+class RankProcess {
+ public:
+  /// Starts it: own process group, dies with its parent, stdin empty, no signal blocked.
+  static Result<RankProcess> start(int rank, const RankStart& start);
+  RankProcess(RankProcess&& other) noexcept;
+  RankProcess& operator=(RankProcess&&) = delete;
+  ~RankProcess();  ///< kills what still runs
+
+  int rank() const { return rank_; }
+  int output() const { return output_; }  ///< to poll; -1 once at its end
+  int errors() const { return errors_; }
+  /// Copies what there is to the log and the console.
+  void forward_output(int console);
+  void forward_errors(int console);
+
+  /// Takes note of its end; what it left running in its group is killed.
+  void reap();
+  bool has_ended() const { return ended_; }
+  bool has_closed() const { return output_ < 0 && errors_ < 0; }
+  void signal(int number) const;
+  int exit_code() const { return exit_code_; }  ///< 128 + n for signal n
+  int ending_signal() const { return ending_signal_; }
+  /// Its last line on stderr that is not empty, without "error: ".
+  const std::string& last_error() const { return last_error_; }
+
+ private:
+  RankProcess() = default;
+  void take_error_line(int console, bool is_rank_0);
+  int rank_ = 0;
+  pid_t process_ = -1;
+  int output_ = -1, errors_ = -1, log_ = -1;
+  std::string error_line_;  // begun, not ended
+  std::string last_error_;
+  bool ended_ = false;
+  int exit_code_ = 0, ending_signal_ = 0;
+};
+
+}  // namespace altiplano
