@@ -1,0 +1,57 @@
+#include "framework/api/collectives/reduce.hpp"
+
+#include <bit>
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <limits>
+
+using namespace altiplano;
+
+namespace {
+
+template <typename T>
+T reduce(DType dtype, ReduceKind kind, std::vector<T> values) {
+  std::vector<const void*> sources;
+  for (const T& value : values) sources.push_back(&value);
+  T out{};
+  reduce_in_order(&out, sources, 1, dtype, kind);
+  return out;
+}
+
+uint16_t bf16(float x) {
+  return static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(sums_are_taken_in_the_order_of_the_sources) {
+  // 1e8 swallows a 1 in f32, so that only this order gives 1.
+  BOOST_TEST(reduce<float>(DType::kF32, ReduceKind::kSum, {1e8F, -1e8F, 1.0F}) == 1.0F);
+  BOOST_TEST(reduce<float>(DType::kF32, ReduceKind::kSum, {1.0F, 1e8F, -1e8F}) == 0.0F);
+  BOOST_TEST(reduce<double>(DType::kF64, ReduceKind::kSum, {1e300, -1e300, 0.5}) == 0.5);
+}
+
+BOOST_AUTO_TEST_CASE(bf16_is_summed_in_f32_and_rounded_once_to_nearest_even) {
+  // In bf16 arithmetic 256 + 1 stays 256, each time; in f32 the four ones are kept.
+  BOOST_TEST(reduce<uint16_t>(DType::kBF16, ReduceKind::kSum, {bf16(256), bf16(1), bf16(1), bf16(1), bf16(1)}) ==
+             bf16(260));
+  BOOST_TEST(reduce<uint16_t>(DType::kBF16, ReduceKind::kSum, {bf16(256), bf16(1)}) == bf16(256));  // tie to even
+  BOOST_TEST(reduce<uint16_t>(DType::kBF16, ReduceKind::kSum, {bf16(258), bf16(1)}) == bf16(260));  // tie to even
+}
+
+BOOST_AUTO_TEST_CASE(integers_wrap_around_and_take_their_maximum) {
+  constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+  BOOST_TEST(reduce<int32_t>(DType::kI32, ReduceKind::kSum, {kMost, 1}) == std::numeric_limits<int32_t>::min());
+  BOOST_TEST(reduce<int64_t>(DType::kI64, ReduceKind::kMax, {-5, -3, -9}) == -3);
+}
+
+BOOST_AUTO_TEST_CASE(a_nan_is_never_lost) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const std::vector<float>& values : {std::vector<float>{nan, 1, 2}, {1, nan, 2}, {1, 2, nan}}) {
+    BOOST_TEST(std::isnan(reduce<float>(DType::kF32, ReduceKind::kMax, values)));
+    BOOST_TEST(std::isnan(reduce<float>(DType::kF32, ReduceKind::kSum, values)));
+  }
+  const uint16_t narrow_nan = 0x7F81;  // a NaN whose payload rounding would carry away
+  BOOST_TEST(std::isnan(std::bit_cast<float>(
+      static_cast<uint32_t>(reduce<uint16_t>(DType::kBF16, ReduceKind::kSum, {narrow_nan, bf16(1)})) << 16)));
+}
