@@ -33,7 +33,8 @@ struct PlanRequest {
   Options options;        ///< the `parallel:` section
   int num_ranks = 1;
   int64_t global_batch = 1;
-  int64_t microbatch = 0;  ///< 0: the planner chooses
+  int64_t microbatch = 0;    ///< 0: follows from accumulation, else the planner chooses
+  int64_t accumulation = 0;  ///< microbatches per replica and step; 0: follows
   Bytes memory_per_rank;   ///< limit
 };
 

@@ -1,0 +1,129 @@
+#include "framework/simulate/fit.hpp"
+
+#include <algorithm>
+
+#include "framework/sharding/dims.hpp"
+#include "framework/sharding/tensor_parallel.hpp"
+
+namespace altiplano {
+
+namespace {
+
+/// Sizes worth trying, best first.
+std::vector<int64_t> microbatch_candidates(const PlanRequest& request, const DegreePlanOptions& options) {
+  int64_t per_replica = request.global_batch / options.degrees.data;
+  if (options.microbatch > 0) return {options.microbatch};
+  if (request.accumulation > 0) return {std::max<int64_t>(1, per_replica / request.accumulation)};
+  int64_t wanted = options.degrees.pipeline > 1 ? std::min<int64_t>(per_replica, 4 * options.degrees.pipeline) : 1;
+  std::vector<int64_t> sizes;
+  for (int64_t size = per_replica; size >= 1; --size)
+    if (per_replica % size == 0 && per_replica / size >= wanted) sizes.push_back(size);
+  return sizes.empty() ? std::vector<int64_t>{1} : sizes;
+}
+
+Result<FittedPlan> plan_with(const PlanRequest& request, const DegreePlanOptions& options) {
+  FittedPlan fitted;
+  ALTIPLANO_ASSIGN(fitted.plan, plan_from_degrees(*request.graph, *request.cluster, options));
+  ALTIPLANO_RETURN_IF_ERROR(add_degree_sharding(request, fitted.plan));
+  ALTIPLANO_RETURN_IF_ERROR(verify_plan(fitted.plan, *request.graph));
+  ALTIPLANO_ASSIGN(fitted.estimate, request.services->estimate(fitted.plan));
+  fitted.plan.predicted = fitted.estimate.prediction;
+  fitted.fits = true;
+  for (Bytes peak : fitted.estimate.peak_per_rank) fitted.fits = fitted.fits && peak <= request.memory_per_rank;
+  return fitted;
+}
+
+struct Change {
+  std::string text;
+  DegreePlanOptions options;
+  int num_ranks;
+};
+
+/// Changes in the order of how little they disturb.
+std::vector<Change> possible_changes(const PlanRequest& request, const DegreePlanOptions& options, int64_t microbatch) {
+  std::vector<Change> changes;
+  if (options.zero == 0 && options.degrees.data > 1) {
+    DegreePlanOptions o = options;
+    o.zero = 1;
+    changes.push_back({"parallel.zero_stage: 1", o, request.num_ranks});
+  }
+  int64_t per_replica = request.global_batch / options.degrees.data;
+  for (int64_t size = microbatch - 1; size >= 1; --size) {
+    if (per_replica % size != 0) continue;
+    DegreePlanOptions o = options;
+    o.microbatch = size;
+    changes.push_back({fmt::format("train.micro_batch_size: {}", size), o, request.num_ranks});
+  }
+  for (int ranks = request.num_ranks; ranks <= 8 * request.num_ranks; ranks *= 2) {
+    for (int tensor = 1; tensor <= std::min(ranks, 64); ++tensor) {
+      for (int pipeline = 1; pipeline * tensor <= ranks; ++pipeline) {
+        if (ranks % (tensor * pipeline) != 0) continue;
+        if (ranks == request.num_ranks && tensor <= options.degrees.tensor && pipeline <= options.degrees.pipeline) continue;
+        DegreePlanOptions o = options;
+        o.degrees = {ranks / tensor / pipeline, tensor, pipeline};
+        o.microbatch = 1;
+        o.split.clear();
+        std::string text = fmt::format("parallel: {{tensor_parallel_size: {}, pipeline_parallel_size: {}}}, train.micro_batch_size: 1", tensor, pipeline);
+        if (ranks != request.num_ranks) text += fmt::format(", on {} ranks", ranks);
+        changes.push_back({text, o, ranks});
+      }
+    }
+  }
+  return changes;
+}
+
+}  // namespace
+
+Status add_degree_sharding(const PlanRequest& request, Plan& plan) {
+  for (const auto& [pattern, text] : request.options.get_map("sharding")) {
+    auto spec = ShardingSpec::parse(text);
+    if (!spec.is_ok()) return invalid_argument("{}.{}: {}", request.options.where("sharding"), pattern, spec.status().message());
+    plan.sharding.emplace_back(pattern, *spec);
+  }
+  int tensor = 1;
+  for (const PlanStage& stage : plan.stages) tensor = std::max(tensor, stage.mesh.degree(Axis::kTensor));
+  ALTIPLANO_ASSIGN(auto rules, rules_of(request.graph->graph));
+  ALTIPLANO_ASSIGN(auto specs, tensor_parallel_specs(request.graph->graph, rules, tensor));
+  for (const auto& [id, spec] : specs) plan.sharding.emplace_back(request.graph->graph.value(id).name, spec);
+  return Status::ok();
+}
+
+DegreePlanOptions degree_options(const PlanRequest& request, const std::string& planner) {
+  DegreePlanOptions options;
+  options.planner = planner;
+  options.microbatch = request.microbatch;
+  options.zero = static_cast<int>(request.options.get_int("zero_stage"));
+  options.sequence_parallel = request.options.get_bool("sequence_parallel");
+  if (request.options.has("pipeline.split")) options.split = request.options.get_ints("pipeline.split");
+  std::string schedule = request.options.get_string("schedule");
+  options.schedule = schedule == "auto" ? "1f1b" : schedule;
+  return options;
+}
+
+Result<FittedPlan> fit_plan(const PlanRequest& request, DegreePlanOptions options) {
+  if (request.global_batch % options.degrees.data != 0) return check_batch(request.global_batch, std::max<int64_t>(1, options.microbatch), options.degrees.data);
+  std::optional<FittedPlan> last;
+  for (int64_t size : microbatch_candidates(request, options)) {
+    options.microbatch = size;
+    ALTIPLANO_ASSIGN(last, plan_with(request, options));
+    if (last->fits) break;
+  }
+  return std::move(*last);
+}
+
+Status does_not_fit(const PlanRequest& request, const DegreePlanOptions& options, const FittedPlan& fitted) {
+  const PlanEstimate& e = fitted.estimate;
+  size_t fullest = static_cast<size_t>(std::max_element(e.peak_per_rank.begin(), e.peak_per_rank.end()) - e.peak_per_rank.begin());
+  std::string text = fmt::format("rank {} needs {}, has {} (weights {}, gradients {}, optimizer {}, activations {}).", fullest,
+                                 to_string(e.peak_per_rank[fullest]), to_string(request.memory_per_rank), to_string(e.weights_per_rank[fullest]),
+                                 to_string(e.gradients_per_rank[fullest]), to_string(e.optimizer_per_rank[fullest]), to_string(e.activations_per_rank[fullest]));
+  for (const Change& change : possible_changes(request, options, fitted.plan.microbatch)) {
+    auto changed = plan_with(request, change.options);
+    if (!changed.is_ok() || !changed->fits) continue;
+    Bytes peak = *std::max_element(changed->estimate.peak_per_rank.begin(), changed->estimate.peak_per_rank.end());
+    return infeasible("no feasible plan: {} Smallest change that fits:\n    {}   ({} per rank)", text, change.text, to_string(peak));
+  }
+  return infeasible("no feasible plan: {} No change of microbatch, ZeRO stage, degrees or up to {} ranks would fit.", text, 8 * request.num_ranks);
+}
+
+}  // namespace altiplano
