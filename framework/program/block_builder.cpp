@@ -78,10 +78,14 @@ int64_t BlockBuilder::finish() {
   }
   for (const auto& [buffer, index] : pending_)
     for_each_buffer(block_.instructions[static_cast<size_t>(index)], [&](BufferId id, bool) { touch(id, static_cast<int>(block_.instructions.size()) - 1); });
-  for (size_t i = 0; i < ranges.size(); ++i) ranges[i].bytes = program_.buffers[first_buffer_ + i].bytes;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const Buffer& buffer = program_.buffers[first_buffer_ + i];
+    ranges[i].bytes = buffer.arena == Arena::kWork ? buffer.bytes : 0;  // buckets lie in the persistent arena
+  }
   int64_t bytes = assign_offsets(ranges);
   for (size_t i = 0; i < ranges.size(); ++i) {
     Buffer& buffer = program_.buffers[first_buffer_ + i];
+    if (buffer.arena != Arena::kWork) continue;
     buffer.offset = ranges[i].offset;
     buffer.first_use = ranges[i].first;
     buffer.last_use = ranges[i].last;
