@@ -1,0 +1,55 @@
+#pragma once
+// An einsum equation of two operands as one batched matrix product: letters grouped into batch (in A, B and C), m (A
+// and C), n (B and C) and k (summed). Pure functions over shapes; matmul.cpp runs the result.
+#include <array>
+#include <string>
+#include <vector>
+
+#include "framework/api/device.hpp"
+#include "plugins/devices/cpu/strided.hpp"
+
+namespace altiplano::cpu {
+
+enum EinsumOperand : size_t { kA, kB, kC };
+
+struct EinsumLetter {
+  std::string name;
+  int64_t extent = 1;
+  std::array<int64_t, 3> strides{};  ///< in A, B, C; 0 where the letter is absent
+  std::array<bool, 3> in{};
+};
+
+struct Einsum {
+  std::vector<EinsumLetter> batch, m, n, k;
+  bool swapped = false;  ///< A and B changed roles so that C is row-major: A below is the op's second input
+
+  /// Refuses malformed equations and extents that do not fit, with both.
+  static Result<Einsum> parse(const std::string& equation, const Shape& a, const Shape& b, const Shape& c);
+  /// Sorts k by the operand's dims, outermost first.
+  void order_k_by(EinsumOperand operand);
+};
+
+/// One dim of a matrix view.
+struct ViewDim {
+  int64_t extent = 1, stride = 1;
+};
+
+/// An operand as oneDNN sees it: batch dims, then rows and columns. One of rows and columns has stride 1.
+struct MatrixView {
+  std::vector<ViewDim> batch;
+  ViewDim rows, columns;
+  bool staged =
+      false;  ///< not expressible where it lies: packed row-major into workspace by `packing` first (C: unpacked after)
+  StridedCopy packing;  ///< source: the operand as it lies; destination: packed
+  int64_t num_elements() const;
+};
+
+struct ProductViews {
+  MatrixView a, b, c;
+  int64_t m = 1, n = 1, k = 1, batch = 1;
+};
+
+/// Views of all three; `must_stage` forces staging (another dtype). Refuses more than StridedCopy::kMaxDims dims.
+Result<ProductViews> plan_product(Einsum einsum, std::array<bool, 3> must_stage);
+
+}  // namespace altiplano::cpu
