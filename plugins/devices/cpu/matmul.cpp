@@ -1,8 +1,8 @@
 // Family matmul: an einsum as one oneDNN matmul primitive, made once per kernel. Operands are used where they lie when
 // their strides allow it, else packed into workspace. bf16 operands are multiplied as bf16 where the CPU can, else
 // widened to f32 while packing.
-#include "plugins/devices/cpu/einsum.hpp"
 #include "plugins/devices/cpu/kernel.hpp"
+#include "plugins/devices/cpu/product.hpp"
 
 namespace altiplano::cpu {
 namespace {
@@ -118,15 +118,15 @@ class MatmulKernel final : public Kernel {
   std::string implementation_;
 };
 
-Result<std::unique_ptr<Kernel>> make_product(const CpuContext& context, const Einsum& einsum,
+Result<std::unique_ptr<Kernel>> make_product(const CpuContext& context, const ProductLetters& letters,
                                              std::array<DType, 3> stored, DType compute) {
   // bf16 products may come out in f32; everything else must be in the product's own type.
   std::array<DType, 3> computed = {compute, compute, compute == DType::kBF16 ? stored[kC] : compute};
   std::array<bool, 3> must_stage;
   for (size_t i : {kA, kB, kC}) must_stage[i] = stored[i] != computed[i];
-  ALTIPLANO_ASSIGN(const ProductViews views, plan_product(einsum, must_stage));
-  if (einsum.swapped) std::swap(stored[kA], stored[kB]);
-  return std::unique_ptr<Kernel>(std::make_unique<MatmulKernel>(context, views, einsum.swapped, stored, computed));
+  ALTIPLANO_ASSIGN(const ProductViews views, plan_product(letters, must_stage));
+  if (letters.swapped) std::swap(stored[kA], stored[kB]);
+  return std::unique_ptr<Kernel>(std::make_unique<MatmulKernel>(context, views, letters.swapped, stored, computed));
 }
 
 /// A product with an empty dim: nothing to write, or zeros where nothing is summed.
@@ -140,9 +140,9 @@ Result<std::unique_ptr<Kernel>> make_empty(const CpuContext& context, int64_t by
       0, "empty");
 }
 
-bool is_empty(const Einsum& einsum) {
-  for (const auto* group : {&einsum.batch, &einsum.m, &einsum.n, &einsum.k}) {
-    for (const EinsumLetter& letter : *group) {
+bool is_empty(const ProductLetters& letters) {
+  for (const auto* group : {&letters.batch, &letters.m, &letters.n, &letters.k}) {
+    for (const ProductLetter& letter : *group) {
       if (letter.extent == 0) return true;
     }
   }
@@ -156,18 +156,18 @@ ALTIPLANO_CPU_KERNEL(matmul) {
   for (DType dtype : {a.dtype, b.dtype, c.dtype}) {
     if (dtype != DType::kF32 && dtype != DType::kBF16) return refuse_dtype(request, "f32 and bf16");
   }
-  ALTIPLANO_ASSIGN(const Einsum einsum,
-                   Einsum::parse(request.attributes.get_string("equation"), a.extents, b.extents, c.extents));
-  if (is_empty(einsum)) return make_empty(context, num_elements(c.extents) * size_of(c.dtype));
+  ALTIPLANO_ASSIGN(const ProductLetters letters,
+                   ProductLetters::from(request.attributes.get_string("equation"), a.extents, b.extents, c.extents));
+  if (is_empty(letters)) return make_empty(context, num_elements(c.extents) * size_of(c.dtype));
   const std::array<DType, 3> stored = {a.dtype, b.dtype, c.dtype};
   if (a.dtype == DType::kBF16 && b.dtype == DType::kBF16) {
     try {
-      return make_product(context, einsum, stored, DType::kBF16);
+      return make_product(context, letters, stored, DType::kBF16);
     } catch (const dnnl::error& error) {
       if (error.status != dnnl_unimplemented) throw;  // no bf16 products on this CPU: in f32
     }
   }
-  return make_product(context, einsum, stored, DType::kF32);
+  return make_product(context, letters, stored, DType::kF32);
 }
 
 }  // namespace altiplano::cpu

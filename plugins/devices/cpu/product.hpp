@@ -10,23 +10,23 @@
 
 namespace altiplano::cpu {
 
-enum EinsumOperand : size_t { kA, kB, kC };
+enum ProductOperand : size_t { kA, kB, kC };
 
-struct EinsumLetter {
+struct ProductLetter {
   std::string name;
   int64_t extent = 1;
   std::array<int64_t, 3> strides{};  ///< in A, B, C; 0 where the letter is absent
   std::array<bool, 3> in{};
 };
 
-struct Einsum {
-  std::vector<EinsumLetter> batch, m, n, k;
+struct ProductLetters {
+  std::vector<ProductLetter> batch, m, n, k;
   bool swapped = false;  ///< A and B changed roles so that C is row-major: A below is the op's second input
 
-  /// Refuses malformed equations and extents that do not fit, with both.
-  static Result<Einsum> parse(const std::string& equation, const Shape& a, const Shape& b, const Shape& c);
+  /// Refuses what Einsum::parse refuses and extents that do not fit, with both.
+  static Result<ProductLetters> from(const std::string& equation, const Shape& a, const Shape& b, const Shape& c);
   /// Sorts k by the operand's dims, outermost first.
-  void order_k_by(EinsumOperand operand);
+  void order_k_by(ProductOperand operand);
 };
 
 /// One dim of a matrix view.
@@ -50,6 +50,6 @@ struct ProductViews {
 };
 
 /// Views of all three; `must_stage` forces staging (another dtype). Refuses more than StridedCopy::kMaxDims dims.
-Result<ProductViews> plan_product(Einsum einsum, std::array<bool, 3> must_stage);
+Result<ProductViews> plan_product(ProductLetters letters, std::array<bool, 3> must_stage);
 
 }  // namespace altiplano::cpu
