@@ -245,7 +245,7 @@ StepResult train_step(Device& device, const TrainingGraph& training, Values& sta
   StepResult result{values.at(training.loss_sum)[0], values.at(training.token_count)[0], 0};
   result.gradient_norm = std::sqrt(sum_of_squares(training, values)) / result.token_count;
   options.step.gradient_scale = 1 / result.token_count;
-  if (max_norm > 0) options.step.gradient_scale *= std::min(1.0, max_norm / (result.gradient_norm + 1e-6));
+  if (max_norm > 0) options.step.gradient_scale *= std::min(1.0, max_norm / result.gradient_norm);
   options.phases = {Phase::kUpdate};
   values = run_graph(device, training.graph, std::move(values), options);
   take_updates(training, values, state);
