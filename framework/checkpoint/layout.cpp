@@ -10,7 +10,7 @@
 namespace altiplano {
 namespace {
 
-constexpr std::string_view kStepPrefix = "step-", kTemporaryPrefix = ".tmp-step-";
+constexpr std::string_view kStepPrefix = "step-", kTemporaryPrefix = ".tmp-step-", kRetiredPrefix = ".old-";
 
 /// Names of the folders in a directory; none when it cannot be listed.
 std::vector<std::string> folder_names(const std::string& directory) {
@@ -30,6 +30,10 @@ std::string step_folder(const std::string& directory, int64_t step) {
 std::string temporary_folder(const std::string& directory, int64_t step) {
   return fmt::format("{}/{}{}", directory, kTemporaryPrefix, step);
 }
+std::string retired_folder(const std::string& step_path) {
+  std::filesystem::path path(step_path);
+  return (path.parent_path() / fmt::format("{}{}", kRetiredPrefix, path.filename().string())).string();
+}
 std::string shard_name(int rank) {
   return fmt::format("rank-{:04}.h5", rank);
 }
@@ -48,10 +52,10 @@ std::vector<StepFolder> list_step_folders(const std::string& directory) {
   return folders;
 }
 
-std::vector<std::string> list_temporary_folders(const std::string& directory) {
+std::vector<std::string> list_leftovers(const std::string& directory) {
   std::vector<std::string> paths;
   for (const std::string& name : folder_names(directory)) {
-    if (name.starts_with(kTemporaryPrefix)) paths.push_back(directory + "/" + name);
+    if (name.starts_with(kTemporaryPrefix) || name.starts_with(kRetiredPrefix)) paths.push_back(directory + "/" + name);
   }
   std::ranges::sort(paths);
   return paths;

@@ -9,8 +9,9 @@ namespace altiplano {
 
 std::string step_folder(const std::string& directory, int64_t step);       ///< "<directory>/step-00000120"
 std::string temporary_folder(const std::string& directory, int64_t step);  ///< "<directory>/.tmp-step-120"
-std::string shard_name(int rank);                                          ///< "rank-0003.h5"
-std::string shard_record_name(int rank);                                   ///< "rank-0003.json"
+std::string retired_folder(const std::string& step_path);  ///< "<directory>/.old-step-00000120": being removed
+std::string shard_name(int rank);                          ///< "rank-0003.h5"
+std::string shard_record_name(int rank);                   ///< "rank-0003.json"
 inline constexpr const char* kManifestName = "manifest.json";
 inline constexpr const char* kIndexName = "index.h5";
 inline constexpr const char* kLatestName = "latest";
@@ -21,7 +22,7 @@ struct StepFolder {
 };
 /// Folders named step-<number>, newest (largest number, not text) first; complete or not. A missing directory has none.
 std::vector<StepFolder> list_step_folders(const std::string& directory);
-/// Folders of saves that never finished.
-std::vector<std::string> list_temporary_folders(const std::string& directory);
+/// Folders of saves and removals that never finished.
+std::vector<std::string> list_leftovers(const std::string& directory);
 
 }  // namespace altiplano

@@ -97,25 +97,35 @@ std::optional<std::string> run_id_of(const std::string& step_path) {
   return manifest->info.run_id;
 }
 
-/// Out of sight first, so that a reader never finds half of it.
-void remove_checkpoint(const std::string& path) {
+/// Out of sight, so that a reader never finds half of what is being removed. The new path.
+std::string hide(const std::string& path) {
   std::error_code ignored;
-  fs::path hidden = fs::path(path).parent_path() / (".old-" + fs::path(path).filename().string());
+  std::string hidden = retired_folder(path);
   fs::remove_all(hidden, ignored);
   fs::rename(path, hidden, ignored);
-  fs::remove_all(hidden, ignored);
+  return hidden;
 }
 
-/// A resumed run comes again to a step whose old folder was skipped as damaged, or lies after the step it resumed from.
-Status make_room(const std::string& path, const std::string& run_id) {
+void remove_checkpoint(const std::string& path) {
+  std::error_code ignored;
+  fs::remove_all(hide(path), ignored);
+}
+
+/// Puts the finished folder in place. A resumed run comes again to a step whose old folder was damaged, or lies after
+/// the step it resumed from: the old one steps aside and is removed once the new one is there.
+Status put_in_place(const std::string& folder, const std::string& path, const std::string& run_id) {
   std::error_code error;
-  if (!fs::exists(path, error)) return Status::ok();
-  auto owner = run_id_of(path);
-  if (owner && *owner != run_id) {
-    return runtime_failure("{}: is a checkpoint of run {}, this is run {}; use another checkpoint.dir", path, *owner,
-                           run_id);
+  std::string old;
+  if (fs::exists(path, error)) {
+    auto owner = run_id_of(path);
+    if (owner && *owner != run_id) {
+      return runtime_failure("{}: is a checkpoint of run {}, this is run {}; use another checkpoint.dir", path, *owner,
+                             run_id);
+    }
+    old = hide(path);
   }
-  remove_checkpoint(path);
+  ALTIPLANO_RETURN_IF_ERROR(publish_directory(folder, path));
+  if (!old.empty()) fs::remove_all(old, error);
   return Status::ok();
 }
 
@@ -169,8 +179,7 @@ Result<PublishReport> publish_checkpoint(const std::string& directory, const Che
   PublishReport report;
   report.path = step_folder(directory, info.step);
   report.bytes = manifest.num_bytes();
-  ALTIPLANO_RETURN_IF_ERROR(make_room(report.path, info.run_id));
-  ALTIPLANO_RETURN_IF_ERROR(publish_directory(folder, report.path));
+  ALTIPLANO_RETURN_IF_ERROR(put_in_place(folder, report.path, info.run_id));
   std::string name = fs::path(report.path).filename().string();
   ALTIPLANO_RETURN_IF_ERROR(write_file_atomically(directory + "/" + kLatestName, name + "\n"));
   prune(directory, info, keep_last, report);
@@ -183,7 +192,7 @@ void discard_unfinished(const std::string& directory, int64_t step) {
 }
 
 std::vector<std::string> remove_unfinished(const std::string& directory) {
-  std::vector<std::string> paths = list_temporary_folders(directory);
+  std::vector<std::string> paths = list_leftovers(directory);
   std::error_code ignored;
   for (const std::string& path : paths) fs::remove_all(path, ignored);
   return paths;

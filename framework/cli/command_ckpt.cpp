@@ -46,7 +46,7 @@ Status list(const CkptArguments& arguments) {
     fmt::print("{:>10}  {:>11}  {:>5}  {:<24} complete{}\n", folder.step, to_string(Bytes(manifest.num_bytes())),
                manifest.info.world_size, manifest.info.run_id, is_latest ? ", latest" : "");
   }
-  for (const std::string& path : list_temporary_folders(arguments.path)) fmt::print("unfinished  {}\n", path);
+  for (const std::string& path : list_leftovers(arguments.path)) fmt::print("unfinished  {}\n", path);
   return Status::ok();
 }
 

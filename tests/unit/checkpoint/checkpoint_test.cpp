@@ -1,5 +1,10 @@
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <numeric>
+#include <random>
 
 #include "framework/checkpoint/layout.hpp"
 #include "framework/checkpoint/restore.hpp"
@@ -391,7 +396,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_leaves_the_older_checkpoint_and_no_half_shard) 
   CHECK_CONTAINS(status.to_string(), "while saving step 2 of rank 0");
   BOOST_TEST(!fs::exists(temporary_folder(dir.path(), 2) + "/rank-0000.h5"));
   discard_unfinished(dir.path(), 2);
-  BOOST_TEST(list_temporary_folders(dir.path()).empty());
+  BOOST_TEST(list_leftovers(dir.path()).empty());
   check_restores_as(step_folder(dir.path(), 1), 1, 1);
 }
 
@@ -401,6 +406,50 @@ BOOST_AUTO_TEST_CASE(leftovers_of_dead_runs_are_removed_and_named) {
   std::vector<std::string> removed = remove_unfinished(dir.path());
   BOOST_TEST(removed == std::vector<std::string>{temporary_folder(dir.path(), 30)}, boost::test_tools::per_element());
   BOOST_TEST(fs::is_empty(dir.path()));
+}
+
+BOOST_AUTO_TEST_CASE(a_run_killed_at_any_instant_of_its_saves_leaves_a_complete_checkpoint) {
+  test::TemporaryDirectory dir;
+  std::mt19937 random(7);
+  save_ok(dir.path(), info_of(1, 2), 1, 2);
+  int64_t last = 1;
+  for (int kill = 0; kill < 12; ++kill) {
+    pid_t child = ::fork();
+    if (child == 0) {
+      for (int64_t step = last + 1;; ++step) {
+        for (int rank = 0; rank < 2; ++rank) {
+          if (!save_shard(dir.path(), step, rank, as_parts(owned_by(1, 2, rank)))) ::_exit(1);
+        }
+        if (!publish_checkpoint(dir.path(), info_of(step, 2), 2)) ::_exit(1);
+      }
+    }
+    ::usleep(static_cast<useconds_t>(random() % 150000));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    BOOST_REQUIRE(WIFSIGNALED(status));
+    auto found = find_checkpoint(dir.path(), "must", CheckLevel::kChecksums);
+    BOOST_REQUIRE_MESSAGE(found.is_ok(), found.status().to_string());
+    BOOST_TEST(found->skipped.empty());
+    BOOST_TEST(found->checkpoint->manifest().info.step >= last);
+    last = found->checkpoint->manifest().info.step;
+    check_restores_as(found->checkpoint->path(), 2, 1);
+  }
+  remove_unfinished(dir.path());
+  for (const auto& entry : fs::directory_iterator(dir.path())) {
+    std::string name = entry.path().filename();
+    BOOST_TEST((name.starts_with("step-") || name.starts_with("latest")), name);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_checkpoint_of_format_1_still_loads) {
+  std::string path = ALTIPLANO_SOURCE_DIR "/tests/fixtures/checkpoint_v1";
+  BOOST_TEST(verify_checkpoint(step_folder(path, 120)).empty());
+  check_restores_as(step_folder(path, 120), 3, 1);
+  auto found = find_checkpoint(path, "must", CheckLevel::kChecksums);
+  BOOST_REQUIRE(found.is_ok());
+  BOOST_TEST(found->checkpoint->manifest().info.samples_consumed == 960);
+  BOOST_TEST(found->checkpoint->manifest().info.architecture.at("vocab_size") == "257");
 }
 
 BOOST_AUTO_TEST_CASE(the_index_shows_whole_tensors_to_other_programs) {
