@@ -15,6 +15,7 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_data_command(app, exit_code);
   add_doctor_command(app, exit_code);
   add_launch_command(app, exit_code);
+  add_plugins_command(app, exit_code);
 }
 
 std::vector<std::string> command_names(CLI::App& app) {
