@@ -6,8 +6,10 @@
 #include <fstream>
 
 #include "framework/api/fingerprint.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace altiplano;
+using altiplano::test::TemporaryDirectory;
 namespace fs = std::filesystem;
 
 namespace {
@@ -27,17 +29,6 @@ std::string refusal_of(const std::string& name) {
   BOOST_REQUIRE_MESSAGE(status.message().starts_with(path + ": "), status.message());
   return status.message().substr(path.size() + 2);
 }
-
-/// An empty directory of this test alone, removed at its end.
-struct TemporaryDirectory {
-  fs::path path;
-  TemporaryDirectory() {
-    std::string pattern = (fs::temp_directory_path() / "altiplano-plugin-XXXXXX").string();
-    BOOST_REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    path = pattern;
-  }
-  ~TemporaryDirectory() { fs::remove_all(path); }
-};
 
 std::string abi_text(int major, int minor) {
   return fmt::format("{}.{}", major, minor);
@@ -74,7 +65,7 @@ BOOST_AUTO_TEST_CASE(a_directory_is_refused) {
 
 BOOST_AUTO_TEST_CASE(a_file_that_is_no_shared_object_is_refused_with_the_linkers_words) {
   TemporaryDirectory directory;
-  std::string path = (directory.path / "text.so").string();
+  std::string path = directory / "text.so";
   std::ofstream(path)
       << "no shared object, but longer than an ELF header so that the linker reads what it has got here\n";
   LoadedPlugin plugin;
@@ -162,7 +153,7 @@ BOOST_AUTO_TEST_CASE(an_exception_of_create_stops_at_the_door) {
 
 BOOST_AUTO_TEST_CASE(a_world_writable_file_is_refused) {
   TemporaryDirectory directory;
-  std::string path = (directory.path / "right.so").string();
+  std::string path = directory / "right.so";
   fs::copy_file(fixture("right"), path);
   fs::permissions(path, fs::perms(0757));
   LoadedPlugin plugin;
@@ -175,11 +166,11 @@ BOOST_AUTO_TEST_CASE(a_world_writable_file_is_refused) {
 
 BOOST_AUTO_TEST_CASE(a_world_writable_directory_is_refused) {
   TemporaryDirectory directory;
-  std::string path = (directory.path / "right.so").string();
+  std::string path = directory / "right.so";
   fs::copy_file(fixture("right"), path);
-  fs::permissions(directory.path, fs::perms(01777));
+  fs::permissions(directory.path(), fs::perms(01777));
   LoadedPlugin plugin;
-  std::string where = directory.path.string();
+  std::string where = directory.path().string();
   BOOST_TEST(load_plugin(path, plugin).message() ==
              "plugin directory " + where +
                  " is writable by everybody (mode 1777), so anybody could replace the plugin; "

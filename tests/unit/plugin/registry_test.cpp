@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "framework/base/text.hpp"
+#include "framework/graph/op_definition.hpp"
 
 using namespace altiplano;
 namespace fs = std::filesystem;
@@ -92,7 +93,7 @@ BOOST_AUTO_TEST_CASE(a_directory_of_wrong_plugins_is_listed_with_reasons_and_the
   int num_usable = 0;
   for (const auto& info : infos)
     num_usable += info.refusal.empty() && fs::path(info.path).parent_path() == fixture_directory();
-  BOOST_TEST(num_usable == 1);
+  BOOST_TEST(num_usable == 2);  // right and op_double
   const PluginInfo* wrong = find_info(infos, fixture("newer_minor"));
   BOOST_REQUIRE(wrong != nullptr);
   BOOST_TEST((wrong->refusal.find("newer than this host's") != std::string::npos));
@@ -133,6 +134,22 @@ BOOST_AUTO_TEST_CASE(a_name_that_was_found_but_refused_gets_the_refusal) {
   BOOST_REQUIRE(!refused.is_ok());
   BOOST_TEST(registry.schedule("null_object").status().message() ==
              "plugin schedule/null_object was found but refused: " + refused.status().message());
+}
+
+BOOST_AUTO_TEST_CASE(ops_of_extensions_are_in_the_table_once_and_a_clash_names_the_plugin) {
+  BOOST_REQUIRE(OpTable::instance().find("fixture_double") == nullptr);
+  PluginRegistry registry;
+  BOOST_REQUIRE(registry.load_file(fixture("op_double")).is_ok());
+  BOOST_REQUIRE(registry.ops().is_ok());
+  BOOST_TEST(registry.ops()->size() == 1u);
+  BOOST_REQUIRE(OpTable::instance().find("fixture_double") != nullptr);
+  BOOST_TEST(OpTable::instance().get("fixture_double").help == "x -> 2x");
+  PluginRegistry other;  // its ops clash with those just added
+  BOOST_REQUIRE(other.load_file(fixture("op_double")).is_ok());
+  std::string text = other.ops().status().to_string();
+  BOOST_TEST((text.find("fixture_double") != std::string::npos), text);
+  BOOST_TEST((text.find("while adding the ops of op/double (" + fixture("op_double") + ")") != std::string::npos),
+             text);
 }
 
 BOOST_AUTO_TEST_CASE(a_refused_file_tried_again_is_listed_once) {
