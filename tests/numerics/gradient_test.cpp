@@ -229,13 +229,19 @@ BOOST_AUTO_TEST_CASE(gradients_of_a_whole_gpt_agree_with_differences) {
 }
 
 BOOST_AUTO_TEST_CASE(ten_steps_of_either_optimizer_lower_the_loss_on_one_device) {
-  for (DType dtype : {DType::kF64, DType::kF32})
+  struct Run {
+    const char* device;
+    DType dtype;
+  };
+  for (const Run& run : {Run{"reference", DType::kF64}, Run{"reference", DType::kF32}, Run{"cpu", DType::kF32},
+                         Run{"cpu", DType::kBF16}})
     for (const OptimizerOptions& optimizer : {OptimizerOptions{}, OptimizerOptions{.name = "sgd", .momentum = 0.9}}) {
-      TrainingGraph training = make_gpt_training({.dropout = 0.0}, dtype, optimizer);
+      std::unique_ptr<Device> device = open_device(run.device);
+      TrainingGraph training = make_gpt_training({.dropout = 0.0}, run.dtype, optimizer);
       Values state = initial_values(training), batch = random_batch(training, 11, 3, 5);
       double learning_rate = optimizer.name == "sgd" ? 0.3 : 1e-2, first = 0, last = 0;
       for (int step = 1; step <= 10; ++step) {
-        StepResult result = train_step(reference(), training, state, batch, step, learning_rate, 1.0);
+        StepResult result = train_step(*device, training, state, batch, step, learning_rate, 1.0);
         last = result.loss_sum / result.token_count;
         if (step == 1) first = last;
       }
