@@ -11,8 +11,7 @@ namespace {
 
 GptShape invariance_shape() {
   GptShape shape;
-  shape.layers = 8, shape.hidden = 48, shape.heads = 24, shape.vocabulary = 257, shape.batch = 24, shape.sequence = 6,
-  shape.dropout = 0.1;
+  shape.layers = 8, shape.hidden = 48, shape.heads = 24, shape.vocabulary = 257, shape.batch = 24, shape.sequence = 6, shape.dropout = 0.1;
   return shape;
 }
 
@@ -32,21 +31,11 @@ BOOST_AUTO_TEST_CASE(smoke) {
   TrainOptions run;
   run.steps = 3;
   TrainResult one = train(graph, make_plan(graph, degrees(1, 1, 1, 24)), run);
-  for (auto [d, t, p, m] : {std::tuple{1, 1, 1, 4},
-                            {2, 1, 1, 4},
-                            {1, 2, 1, 4},
-                            {1, 1, 2, 4},
-                            {3, 1, 1, 2},
-                            {1, 3, 1, 8},
-                            {2, 2, 1, 3},
-                            {1, 2, 2, 4},
-                            {2, 2, 2, 2}}) {
+  for (auto [d, t, p, m] : {std::tuple{1, 1, 1, 4}, {2, 1, 1, 4}, {1, 2, 1, 4}, {1, 1, 2, 4}, {3, 1, 1, 2}, {1, 3, 1, 8}, {2, 2, 1, 3}, {1, 2, 2, 4}, {2, 2, 2, 2}}) {
     TrainResult other = train(graph, make_plan(graph, degrees(d, t, p, m)), run);
     std::string name = fmt::format("data {} tensor {} pipeline {} micro {}", d, t, p, m);
-    BOOST_TEST(largest_difference(other.losses, one.losses) < 1e-9,
-               name << " loss " << other.losses[0] << " " << one.losses[0]);
-    BOOST_TEST(largest_difference(other.norms, one.norms) < 1e-9,
-               name << " norm " << other.norms[0] << " " << one.norms[0]);
+    BOOST_TEST(largest_difference(other.losses, one.losses) < 1e-9, name << " loss " << other.losses[0] << " " << one.losses[0]);
+    BOOST_TEST(largest_difference(other.norms, one.norms) < 1e-9, name << " norm " << other.norms[0] << " " << one.norms[0]);
     BOOST_TEST(largest_difference(other.tensors, one.tensors) < 1e-9, name << " weights");
     BOOST_TEST(largest_difference(other.initial, one.initial) == 0, name << " initial");
     BOOST_TEST(other.replicas_differ == "", name);
