@@ -113,8 +113,9 @@ struct ProcessGroup {
 };
 
 /// Totals of a step or validation, f64, in this order.
-enum class Total : uint8_t { kLossSum, kTokenCount, kNormSquared };
-inline constexpr int kNumTotals = 3;
+/// kStopRequests: ranks that were asked to stop (a signal); the host writes it before the step, so that all learn it together.
+enum class Total : uint8_t { kLossSum, kTokenCount, kNormSquared, kStopRequests };
+inline constexpr int kNumTotals = 4;
 
 /// Persistent tensors by name: what checkpoints save and restore, what memory is made of.
 enum class TensorRole : uint8_t { kParameter, kParameterCopy, kGradient, kOptimizerState, kMaster, kTotals };

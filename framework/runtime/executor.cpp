@@ -42,6 +42,8 @@ Status Executor::allocate() {
 }
 
 Status Executor::prepare(KernelCache& kernels) {
+  for (const PersistentTensor& tensor : program_.tensors)
+    if (tensor.role == TensorRole::kTotals) totals_ = &tensor;
   for (const ProcessGroup& group : program_.groups) {
     bool is_member = std::find(group.ranks.begin(), group.ranks.end(), program_.rank) != group.ranks.end();
     if (!is_member) {
@@ -82,9 +84,14 @@ void* Executor::pointer(BufferId id, int slot) const {
 
 void* Executor::data(const PersistentTensor& tensor) { return pointer(tensor.buffer, 0); }
 
-Status Executor::run_step(InputSource& input, StepScalars scalars, const Decide& decide) {
+Status Executor::run_step(InputSource& input, StepScalars scalars, const Decide& decide, bool wants_stop) {
   communicator_.set_step(scalars.step);
   scalars.training = true;
+  if (wants_stop) {
+    double one = 1;
+    auto* totals = static_cast<double*>(data(*totals_));
+    ALTIPLANO_RETURN_IF_ERROR(device_.copy_from_host(totals + static_cast<size_t>(Total::kStopRequests), &one, sizeof(one)));
+  }
   return run(program_.step, input, scalars, decide);
 }
 
@@ -181,7 +188,7 @@ Result<bool> Executor::fetch(const FetchInstruction& what, StepScalars& scalars,
   if (what.what == FetchKind::kTotals) {
     double values[kNumTotals];
     std::memcpy(values, host_.data(), sizeof(values));
-    return !decide({values[0], values[1], values[2]}, scalars);
+    return !decide({values[0], values[1], values[2], values[3]}, scalars);
   }
   auto count = static_cast<size_t>(num_elements(buffer.extents));
   logits_.resize(count);

@@ -21,7 +21,7 @@ class InputSource {
 
 /// Sums over all ranks.
 struct StepTotals {
-  double loss_sum = 0, token_count = 0, norm_squared = 0;
+  double loss_sum = 0, token_count = 0, norm_squared = 0, stop_requests = 0;
   double loss() const { return token_count > 0 ? loss_sum / token_count : 0; }
 };
 
@@ -37,7 +37,8 @@ class Executor {
 
   /// Sees the totals, may change the scalars of the update (rate, scale); false: the step is skipped.
   using Decide = std::function<bool(const StepTotals& totals, StepScalars& scalars)>;
-  Status run_step(InputSource& input, StepScalars scalars, const Decide& decide);
+  /// `wants_stop`: this rank was asked to stop; every rank's totals of this step count it.
+  Status run_step(InputSource& input, StepScalars scalars, const Decide& decide, bool wants_stop = false);
   Result<StepTotals> run_validation(InputSource& input);
   /// Logits [batch, sequence, vocabulary] as f32 of the last validation entries, when the program fetches them.
   const std::vector<float>& logits() const { return logits_; }
@@ -72,6 +73,7 @@ class Executor {
   std::vector<GroupId> groups_;                  ///< communicator's group of each program group; invalid: not a member
   std::vector<Event> events_;                    ///< of the current block's instructions
   std::vector<Event> last_send_;                 ///< by buffer
+  const PersistentTensor* totals_ = nullptr;
   std::vector<char> host_;                       ///< staging of feeds and fetches
   std::vector<float> logits_;
 };

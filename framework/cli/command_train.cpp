@@ -1,0 +1,75 @@
+// altiplano train: one rank of a job, or all of it when started alone.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "framework/cli/commands.hpp"
+#include "framework/cli/job_arguments.hpp"
+#include "framework/launch/inproc_rendezvous.hpp"
+#include "framework/launch/stop_signal.hpp"
+#include "framework/runtime/trainer.hpp"
+
+namespace altiplano {
+namespace {
+
+struct TrainArguments {
+  JobArguments job;
+  std::string resume, plan_file;
+};
+
+/// Alone, a process is a world of one whose memory is its own.
+Result<std::unique_ptr<Rendezvous>> meet(const RankEnvironment& environment) {
+  if (environment.world_size > 1) return join_job(environment);
+  return std::unique_ptr<Rendezvous>(std::make_unique<InprocRendezvous>(std::make_shared<InprocWorld>(1), RankId(0)));
+}
+
+void print_end(const TrainArguments& arguments, const TrainSummary& summary, const Job& job) {
+  int64_t steps = summary.steps_done - summary.first_step + 1;
+  std::string validation = summary.has_validation ? fmt::format(", validation {:.4f}", summary.validation_loss) : "";
+  if (summary.stopped_early) {
+    fmt::print("stopped   after step {} as asked; saved. Start it again to go on.\n", summary.steps_done);
+  } else if (steps <= 0) {
+    fmt::print("done      nothing to do: step {} of {} was reached before; raise train.max_steps to go on\n", summary.steps_done, summary.steps_done);
+  } else {
+    fmt::print("done      {} steps, {} samples a step, loss {:.4f}{}; next: altiplano generate -c {} --prompt \"In the beginning\"\n", steps,
+               job.plan.global_batch, summary.loss, validation, arguments.job.file);
+  }
+}
+
+Status train(TrainArguments arguments) {
+  catch_stop_signals();
+  ALTIPLANO_ASSIGN(RankEnvironment environment, rank_environment());
+  if (!arguments.resume.empty()) arguments.job.overrides.push_back("train.resume=" + arguments.resume);
+  ALTIPLANO_ASSIGN(JobConfig config, load_job(arguments.job));
+  ALTIPLANO_RETURN_IF_ERROR(require_keys(config, {"data.train"}, "train"));
+  JobRequest request;
+  request.num_ranks = environment.world_size;
+  request.plan_file = arguments.plan_file;
+  ALTIPLANO_ASSIGN(Job job, prepare_job(std::move(config), request));
+  ALTIPLANO_ASSIGN(auto rendezvous, meet(environment));
+  ALTIPLANO_ASSIGN(auto trainer, Trainer::create(job, environment, *rendezvous, [] { return stop_signal() != 0; }));
+  auto summary = trainer->run();
+  if (!summary.is_ok()) {
+    trainer->abort(summary.status());
+    return summary.status();
+  }
+  if (environment.rank.value == 0) print_end(arguments, *summary, job);
+  if (summary->stopped_early) return {StatusCode::kStoppedEarly, fmt::format("saved and stopped early after step {}; start again to go on", summary->steps_done)};
+  return Status::ok();
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<TrainArguments>();
+  CLI::App* command = add_command(app, "train", "Train a model: one rank, or the whole job when started alone", R"(
+    altiplano train -c configs/jobs/quickstart.yaml --set parallel.data_parallel_size=1 --set parallel.tensor_parallel_size=1
+    altiplano train -c job.yaml --resume must
+    altiplano train -c job.yaml --plan plan.yaml)");
+  add_job_arguments(*command, arguments->job);
+  command->add_option("--resume", arguments->resume, "auto, must, none or the path of a checkpoint; overrides train.resume");
+  command->add_option("--plan", arguments->plan_file, "Replay this plan instead of planning")->type_name("FILE");
+  on_run(command, exit_code, [arguments] { return train(*arguments); });
+}
+
+}  // namespace altiplano

@@ -1,0 +1,168 @@
+#include "framework/runtime/job.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <sstream>
+
+#include "framework/base/text.hpp"
+#include "framework/cluster/presets.hpp"
+#include "framework/config/job_values.hpp"
+#include "framework/plan/degrees.hpp"
+#include "framework/plugin/registry.hpp"
+#include "framework/simulate/plan_estimate.hpp"
+
+namespace altiplano {
+
+namespace {
+
+int64_t given(const Options& options, const char* key) { return options.has(key) ? options.get_int(key) : 0; }
+
+Result<TrainingGraph> build_graph(const Options& options, int64_t batch, int64_t sequence) {
+  ALTIPLANO_ASSIGN(const Model* model, PluginRegistry::instance().model(options.get_string("model.kind")));
+  ALTIPLANO_ASSIGN(ModelGraph forward, model->build(options.section("model"), {batch, sequence}));
+  return make_training_graph(std::move(forward), job_dtype(options), job_optimizer(options), static_cast<uint64_t>(options.get_int("train.seed")));
+}
+
+/// What one rank may use: the job file's figure, else the cluster's; for this machine what it really has.
+Result<Bytes> memory_limit(const Options& options, const Cluster& cluster, int num_ranks) {
+  ALTIPLANO_ASSIGN(auto from_job, memory_per_rank(options));
+  if (from_job) return *from_job;
+  if (cluster.name != "this-machine") return cluster.device.memory;
+  return Bytes(static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) / num_ranks);
+}
+
+Result<Timetable> build_timetable(const Plan& plan) {
+  ALTIPLANO_ASSIGN(const Schedule* schedule, PluginRegistry::instance().schedule(plan.schedule));
+  ScheduleRequest request;
+  request.num_stages = static_cast<int>(plan.stages.size());
+  request.num_microbatches = plan.num_microbatches;
+  request.chunks_per_worker = plan.chunks;
+  ALTIPLANO_ASSIGN(Timetable timetable, schedule->build(request));
+  ALTIPLANO_RETURN_IF_ERROR(verify_timetable(timetable));
+  return timetable;
+}
+
+PlannerServices services_for(const Job& job) {
+  PlannerServices services;
+  services.estimate = [&job](const Plan& plan) -> Result<PlanEstimate> {
+    ALTIPLANO_ASSIGN(Timetable timetable, build_timetable(plan));
+    return estimate_plan(*job.graph, plan, job.cluster, timetable);
+  };
+  services.schedule = [](const std::string& name) { return PluginRegistry::instance().schedule(name); };
+  return services;
+}
+
+/// Both halves by the planners that the job file names.
+Status make_plan(Job& job, const BatchSizes& batch) {
+  const Options& options = job.config.options;
+  PlannerServices services = services_for(job);
+  PlanRequest request{job.graph.get(), &job.cluster, &services, options.section("parallel"), job.num_ranks, batch.global, batch.micro, batch.accumulation, {}};
+  ALTIPLANO_ASSIGN(request.memory_per_rank, memory_limit(options, job.cluster, job.num_ranks));
+  std::string stages_name = options.get_string("parallel.planner.stages"), sharding_name = options.get_string("parallel.planner.sharding");
+  ALTIPLANO_ASSIGN(const Planner* stages, PluginRegistry::instance().planner(stages_name));
+  ALTIPLANO_ASSIGN(const Planner* sharding, PluginRegistry::instance().planner(sharding_name));
+  if (!stages->stages()) return invalid_argument("parallel.planner.stages: planner/{} does not plan stages", stages_name);
+  if (!sharding->sharding()) return invalid_argument("parallel.planner.sharding: planner/{} does not plan sharding", sharding_name);
+  ALTIPLANO_ASSIGN(job.plan, stages->stages()->plan_stages(request));
+  return sharding->sharding()->plan_sharding(request, job.plan);
+}
+
+Result<std::string> read_text(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return invalid_argument("{}: cannot be read: {}", path, std::strerror(errno));
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+Result<BatchSizes> job_batch(const Options& options, int num_ranks) {
+  int64_t data = given(options, "parallel.data_parallel_size");
+  if (data == 0) {
+    int64_t others = std::max<int64_t>(1, given(options, "parallel.tensor_parallel_size")) * std::max<int64_t>(1, given(options, "parallel.pipeline_parallel_size"));
+    // Only a job file that leaves the global batch open needs the replicas here; the planner gives them otherwise.
+    data = num_ranks % others == 0 ? num_ranks / others : 1;
+    bool is_fixed = options.has("parallel.tensor_parallel_size") && options.has("parallel.pipeline_parallel_size");
+    if (options.has("train.global_batch_size") && !is_fixed) {
+      return BatchSizes{options.get_int("train.global_batch_size"), given(options, "train.micro_batch_size"), given(options, "train.gradient_accumulation_steps")};
+    }
+  }
+  return resolve_batch(options, data);
+}
+
+Result<Job> prepare_job(JobConfig config, const JobRequest& request) {
+  Job job;
+  job.config = std::move(config);
+  job.num_ranks = request.num_ranks;
+  const Options& options = job.config.options;
+  ALTIPLANO_ASSIGN(auto ops, PluginRegistry::instance().ops());  // their kinds must be known before a model is built
+  (void)ops;
+  BatchSizes batch{request.batch.value_or(0), 0, 0};
+  if (!request.batch) {
+    ALTIPLANO_ASSIGN(batch, job_batch(options, request.num_ranks));
+  }
+  ALTIPLANO_ASSIGN(TrainingGraph graph, build_graph(options, batch.global, request.sequence.value_or(options.get_int("train.seq_length"))));
+  job.graph = std::make_unique<TrainingGraph>(std::move(graph));
+  ALTIPLANO_ASSIGN(Cluster cluster, load_cluster(options.get_string("cluster")));
+  job.cluster = cluster.resized(request.num_ranks);
+  if (!request.needs_plan) return job;
+
+  auto start = std::chrono::steady_clock::now();
+  if (request.plan_file.empty()) {
+    ALTIPLANO_RETURN_IF_ERROR(make_plan(job, batch));
+  } else {
+    ALTIPLANO_ASSIGN(std::string text, read_text(request.plan_file));
+    ALTIPLANO_ASSIGN(job.plan, Plan::from_yaml(text, request.plan_file));
+    job.plan_was_given = true;
+    if (job.plan.num_slots() != request.num_ranks)
+      return invalid_argument("{}: the plan has {} slots, the job {} ranks; start it with -n {}", request.plan_file, job.plan.num_slots(), request.num_ranks,
+                              job.plan.num_slots());
+  }
+  ALTIPLANO_RETURN_IF_ERROR(verify_plan(job.plan, *job.graph));
+  ALTIPLANO_ASSIGN(job.timetable, build_timetable(job.plan));
+  ALTIPLANO_ASSIGN(job.estimate, estimate_plan(*job.graph, job.plan, job.cluster, job.timetable));
+  job.plan.predicted = job.estimate.prediction;
+  job.planning_time = Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  return job;
+}
+
+std::map<std::string, std::string> model_architecture(const Options& options) {
+  std::map<std::string, std::string> fields = {{"kind", options.get_string("model.kind")}};
+  Options model = options.section("model");
+  for (const OptionRecord& record : model.records()) {
+    bool shapes_nothing = record.key.find("pdrop") != std::string::npos || record.key == "initializer_range" || record.key == "frozen" || record.key == "kind";
+    if (!shapes_nothing && model.has(record.key)) fields[record.key] = to_string(model.value(record.key));
+  }
+  return fields;
+}
+
+std::string model_fingerprint(const Options& options) {
+  std::string text;
+  for (const auto& [key, value] : model_architecture(options)) text += key + "=" + value + "\n";
+  return fmt::format("{:016x}", fingerprint(text));
+}
+
+std::string plan_summary(const Plan& plan) {
+  const MeshShape& mesh = plan.stages[0].mesh;
+  std::vector<std::string> parts;
+  if (plan.stages.size() > 1) parts.push_back(fmt::format("pipeline {}", plan.stages.size()));
+  for (const auto& [axis, degree] : mesh.axes)
+    if (degree > 1) parts.push_back(fmt::format("{} {}", to_string(axis), degree));
+  std::string text = parts.empty() ? "one rank" : join(parts, " x ");
+  if (plan.stages.size() > 1 || plan.num_microbatches > 1) text += ", " + plan.schedule;
+  if (plan.stages[0].zero > 0) text += fmt::format(", ZeRO-{}", plan.stages[0].zero);
+  if (plan.sequence_parallel) text += ", sequence parallel";
+  return text;
+}
+
+int64_t num_parameters(const Graph& graph) {
+  int64_t count = 0;
+  for (const Parameter& p : graph.parameters()) count += num_elements(graph.value(p.value).shape);
+  return count;
+}
+
+}  // namespace altiplano

@@ -1,0 +1,33 @@
+#pragma once
+// Metrics of a run as JSON lines, one per step, written by rank 0. After a resume each step stands once: later lines of the earlier attempt are cut.
+#include <cstdio>
+#include <string>
+
+#include "framework/base/status.hpp"
+
+namespace altiplano {
+
+struct StepMetrics {
+  int64_t step = 0, tokens = 0;  ///< tokens: valid ones of this step
+  double loss = 0, gradient_norm = 0, learning_rate = 0, seconds = 0, tokens_per_second = 0;
+  bool skipped = false;
+};
+
+class MetricsFile {
+ public:
+  MetricsFile() = default;
+  ~MetricsFile();
+  MetricsFile(const MetricsFile&) = delete;
+  MetricsFile& operator=(const MetricsFile&) = delete;
+  /// Opens `path` for appending after removing lines of steps beyond `last_step`.
+  Status open(const std::string& path, int64_t last_step);
+  Status write_step(const StepMetrics& metrics);
+  Status write_validation(int64_t step, double loss, int64_t tokens);
+
+ private:
+  Status write_line(const std::string& line);
+  std::FILE* file_ = nullptr;
+  std::string path_;
+};
+
+}  // namespace altiplano

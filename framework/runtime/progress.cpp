@@ -1,0 +1,68 @@
+#include "framework/runtime/progress.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "framework/base/text.hpp"
+
+namespace altiplano {
+
+std::string banner_text(const Job& job, const BannerFacts& facts) {
+  const Plan& plan = job.plan;
+  Bytes peak;
+  for (Bytes bytes : job.estimate.peak_per_rank) peak = std::max(peak, bytes);
+  std::string text = fmt::format("altiplano {}   {} rank{} on {}, comm {}, device {}\n", ALTIPLANO_VERSION, job.num_ranks, job.num_ranks == 1 ? "" : "s",
+                                 facts.host, facts.comm, facts.device);
+  text += fmt::format("model     {}, {} parameters, {} layers          data  {}, {} tokens\n", job.graph->graph.name, with_thousands(num_parameters(job.graph->graph)),
+                      job.graph->graph.layers().size(), facts.data_name, with_thousands(facts.training_tokens));
+  text += fmt::format("batch     {} = micro {} x accumulate {} x data {}   plan  {}   ({} in {}, verified)\n", plan.global_batch, plan.microbatch,
+                      plan.num_microbatches, plan.data_degree(), plan_summary(plan), job.plan_was_given ? "read" : "planned", to_string(job.planning_time));
+  text += fmt::format("memory    {} on the fullest rank predicted            checkpoints  {}, {} each, {} free", to_string(peak), facts.checkpoint_directory,
+                      to_string(facts.checkpoint_bytes), to_string(facts.free_bytes));
+  return text;
+}
+
+std::string step_line(const StepMetrics& m, int64_t max_steps, Bytes memory, Seconds eta) {
+  std::string mib = fmt::format("{:.1f}MiB", static_cast<double>(memory.value) / (1 << 20));
+  std::string width = std::to_string(max_steps);
+  return fmt::format("step: {:>{}}/{}  loss: {:.4f}  grad_norm: {:.4f}  lr: {:.2e}  tps: {}  memory: {}  eta: {}{}", m.step, width.size(), max_steps, m.loss,
+                     m.gradient_norm, m.learning_rate, with_thousands(static_cast<int64_t>(m.tokens_per_second)), mib, hours_minutes_seconds(eta),
+                     m.skipped ? "  skipped: not finite" : "");
+}
+
+Progress::Progress(int64_t first_step, int64_t max_steps, int64_t log_every, int columns, Bytes memory)
+    : first_step_(first_step), max_steps_(max_steps), log_every_(log_every), columns_(columns), memory_(memory) {}
+
+void Progress::step(const StepMetrics& metrics) {
+  seconds_ += metrics.seconds;
+  double per_step = seconds_ / static_cast<double>(metrics.step - first_step_ + 1);
+  Seconds eta(per_step * static_cast<double>(max_steps_ - metrics.step));
+  if (metrics.step % log_every_ == 0 || metrics.step == max_steps_ || metrics.step == first_step_ || metrics.skipped) {
+    clear_bar();
+    fmt::print("{}\n", step_line(metrics, max_steps_, memory_, eta));
+  }
+  if (columns_ > 0) draw_bar(metrics.step, eta);
+  std::fflush(stdout);
+}
+
+void Progress::note(const std::string& text) {
+  clear_bar();
+  fmt::print("{}\n", text);
+  std::fflush(stdout);
+}
+
+void Progress::draw_bar(int64_t step, Seconds eta) {
+  std::string tail = fmt::format(" {}/{}  eta {}", step, max_steps_, hours_minutes_seconds(eta));
+  int width = std::max(0, std::min(columns_ - 3, 80) - static_cast<int>(tail.size()));
+  int full = max_steps_ > 0 ? static_cast<int>(width * step / max_steps_) : 0;
+  fmt::print("\r[{}{}]{}", std::string(static_cast<size_t>(full), '#'), std::string(static_cast<size_t>(width - full), '.'), tail);
+  bar_is_drawn_ = true;
+  if (step == max_steps_) clear_bar();
+}
+
+void Progress::clear_bar() {
+  if (bar_is_drawn_) fmt::print("\r\033[K");
+  bar_is_drawn_ = false;
+}
+
+}  // namespace altiplano

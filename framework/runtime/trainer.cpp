@@ -1,0 +1,241 @@
+#include "framework/runtime/trainer.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "framework/base/text.hpp"
+#include "framework/config/job_values.hpp"
+#include "framework/plugin/registry.hpp"
+#include "framework/program/lowering.hpp"
+#include "framework/runtime/rank_state.hpp"
+
+namespace altiplano {
+
+std::string comm_backend_name(const Options& options, int world_size) {
+  std::string name = options.get_string("comm.backend");
+  if (name != "auto") return name;
+  return world_size == 1 ? "inproc" : "shm";
+}
+
+Result<std::unique_ptr<Trainer>> Trainer::create(const Job& job, const RankEnvironment& environment, Rendezvous& rendezvous,
+                                                 std::function<bool()> stop_requested) {
+  std::unique_ptr<Trainer> trainer(new Trainer(job, environment, std::move(stop_requested)));
+  Status status = trainer->open(rendezvous);
+  if (!status.is_ok()) {
+    trainer->abort(status);
+    return status;
+  }
+  return trainer;
+}
+
+Trainer::~Trainer() = default;
+
+void Trainer::abort(const Status& status) {
+  if (communicator_) communicator_->abort(status.to_string());
+}
+
+Status Trainer::open(Rendezvous& rendezvous) {
+  auto& registry = PluginRegistry::instance();
+  ALTIPLANO_RETURN_IF_ERROR(open_data());
+  std::string device_kind = options_.get_string("device.kind");
+  ALTIPLANO_ASSIGN(DeviceBackend * backend, registry.device(device_kind));
+  DeviceOptions device_options = job_device_options(options_, environment_.world_size);
+  if (device_options.threads == 0) device_options.threads = environment_.threads;
+  ALTIPLANO_ASSIGN(device_, backend->open(device_options));
+  ALTIPLANO_ASSIGN(auto extensions, registry.ops());
+  kernels_ = std::make_unique<KernelCache>(*device_, device_kind, extensions, job_.graph->seed);
+
+  LoweringOptions lowering;
+  lowering.workspace = [this](const Program& program, const ComputeInstruction& instruction) -> Result<int64_t> {
+    if (program.rank != environment_.rank) return 0;  // other ranks make their own kernels
+    ALTIPLANO_ASSIGN(Kernel * kernel, kernels_->get(program, instruction));
+    return kernel->workspace_bytes();
+  };
+  ALTIPLANO_ASSIGN(auto programs, lower(*job_.graph, job_.plan, job_.timetable, Binding::identity(job_.plan.num_slots()), lowering));
+  ALTIPLANO_RETURN_IF_ERROR(verify_programs(programs));
+  program_ = std::move(programs[environment_.rank.index()]);
+
+  std::string comm = comm_backend_name(options_, environment_.world_size);
+  ALTIPLANO_ASSIGN(CommBackend * comm_backend, registry.comm(comm));
+  ALTIPLANO_ASSIGN(communicator_, comm_backend->connect(rendezvous, job_comm_options(options_)));
+  std::vector<RankId> world;
+  for (int r = 0; r < environment_.world_size; ++r) world.emplace_back(r);
+  ALTIPLANO_ASSIGN(world_, communicator_->create_group(world, "world"));
+  ALTIPLANO_ASSIGN(executor_, Executor::create(program_, *device_, *communicator_, *kernels_));
+  ALTIPLANO_RETURN_IF_ERROR(start());
+  if (is_first_rank()) show_banner(comm, rendezvous.host());
+  return Status::ok();
+}
+
+Status Trainer::open_data() {
+  BatchSourceOptions data;
+  data.train_path = options_.get_string("data.train");
+  if (options_.has("data.validation.file")) data.validation_path = options_.get_string("data.validation.file");
+  data.validation_fraction = options_.get_float("data.validation.fraction");
+  data.seq_length = options_.get_int("train.seq_length");
+  data.global_batch_size = job_.plan.global_batch;
+  data.model_vocab_size = job_.graph->graph.value(job_.graph->logits).shape.back();
+  data.seed = static_cast<uint64_t>(options_.get_int("data.seed"));
+  ALTIPLANO_ASSIGN(source_, BatchSource::open(data));
+  input_ = std::make_unique<BatchInput>(*source_, job_.graph->inputs[0]);
+  return Status::ok();
+}
+
+/// Finds the state to start from and opens what the first rank writes.
+Status Trainer::start() {
+  checkpoint_directory_ = options_.get_string("checkpoint.dir");
+  rate_ = {options_.get_string("lr_scheduler.name"), options_.get_float("optimizer.lr"), options_.get_float("lr_scheduler.min_lr"),
+           options_.get_int("lr_scheduler.warmup_steps"), options_.get_int("lr_scheduler.decay_steps")};
+  ALTIPLANO_ASSIGN(FoundCheckpoint found, find_checkpoint(checkpoint_directory_, options_.get_string("train.resume"),
+                                                          is_first_rank() ? CheckLevel::kChecksums : CheckLevel::kSizes));
+  if (is_first_rank())
+    for (const SkippedCheckpoint& skipped : found.skipped) fmt::print(stderr, "note: checkpoint {} skipped: {}\n", skipped.path, skipped.reason);
+  ALTIPLANO_RETURN_IF_ERROR(executor_->initialize(job_.graph->seed));
+  if (found.checkpoint) {
+    ALTIPLANO_RETURN_IF_ERROR(restore(*found.checkpoint));
+  } else {
+    run_id_ = fmt::format("{:016x}", fingerprint(environment_.job_id + options_.to_string()));
+    ALTIPLANO_RETURN_IF_ERROR(check_no_other_run(checkpoint_directory_, run_id_));
+  }
+  ALTIPLANO_RETURN_IF_ERROR(barrier());
+  summary_.first_step = step_ + 1;
+  int64_t max_steps = options_.get_int("train.max_steps");
+  if (!is_first_rank()) return Status::ok();
+  remove_unfinished(checkpoint_directory_);
+  ALTIPLANO_RETURN_IF_ERROR(metrics_.open(options_.get_string("run.dir") + "/metrics.jsonl", step_));
+  progress_ = std::make_unique<Progress>(step_ + 1, max_steps, options_.get_int("train.log_every"), environment_.terminal_columns, program_.peak());
+  return Status::ok();
+}
+
+Status Trainer::restore(const Checkpoint& checkpoint) {
+  const CheckpointInfo& info = checkpoint.manifest().info;
+  ALTIPLANO_RETURN_IF_ERROR(check_architecture(info, model_fingerprint(options_), model_architecture(options_)));
+  ALTIPLANO_RETURN_IF_ERROR(restore_state(*executor_, checkpoint).with_context("while restoring " + checkpoint.path()));
+  step_ = info.step;
+  samples_ = info.samples_consumed;
+  run_id_ = info.run_id;
+  saved_step_ = step_;
+  return Status::ok();
+}
+
+void Trainer::show_banner(const std::string& comm, const std::string& host) {
+  BannerFacts facts;
+  facts.device = device_->info().name;
+  facts.comm = comm;
+  facts.host = host;
+  facts.training_tokens = source_->train_file().info().num_tokens;
+  facts.data_name = std::filesystem::path(options_.get_string("data.train")).filename();
+  facts.checkpoint_directory = checkpoint_directory_;
+  int64_t bytes = 0;
+  const Graph& graph = job_.graph->graph;
+  for (const Parameter& p : graph.parameters()) bytes += num_elements(graph.value(p.value).shape) * size_of(graph.value(p.value).dtype);
+  for (const ParameterTraining& p : job_.graph->parameters)
+    for (ValueId state : p.states) bytes += num_elements(graph.value(state).shape) * size_of(graph.value(state).dtype);
+  facts.checkpoint_bytes = Bytes(bytes);
+  std::error_code error;
+  std::filesystem::path existing = std::filesystem::absolute(checkpoint_directory_);
+  while (!std::filesystem::exists(existing, error) && existing.has_parent_path() && existing != existing.parent_path()) existing = existing.parent_path();
+  facts.free_bytes = Bytes(static_cast<int64_t>(std::filesystem::space(existing, error).available));
+  progress_->note(banner_text(job_, facts));
+  if (step_ > 0) progress_->note(fmt::format("resumed   from step {} in {}", step_, checkpoint_directory_));
+}
+
+Result<TrainSummary> Trainer::run() {
+  int64_t max_steps = options_.get_int("train.max_steps"), save_every = options_.get_int("checkpoint.every_steps");
+  int64_t validate_every = options_.get_int("train.validate_every");
+  while (step_ < max_steps && !summary_.stopped_early) {
+    ALTIPLANO_ASSIGN(summary_.stopped_early, step());
+    if (validate_every > 0 && (step_ % validate_every == 0 || step_ == max_steps)) ALTIPLANO_RETURN_IF_ERROR(validate());
+    bool is_due = save_every > 0 && step_ % save_every == 0;
+    if (is_due || step_ == max_steps || summary_.stopped_early) ALTIPLANO_RETURN_IF_ERROR(save());
+  }
+  summary_.steps_done = step_;
+  return summary_;
+}
+
+/// True: stop after this step.
+Result<bool> Trainer::step() {
+  auto begin = std::chrono::steady_clock::now();
+  StepMetrics metrics;
+  metrics.step = step_ + 1;
+  StepScalars scalars;
+  scalars.step = metrics.step;
+  scalars.learning_rate = metrics.learning_rate = learning_rate_at(rate_, metrics.step);
+  input_->start(BatchInput::Part::kTraining, samples_);
+  bool stops = false;
+  Status status = executor_->run_step(*input_, scalars, [&](const StepTotals& totals, StepScalars& s) {
+    StepDecision decision = decide_step(totals, options_.get_float("train.gradient_clipping"));
+    s.gradient_scale = decision.gradient_scale;
+    metrics.loss = totals.loss();
+    metrics.gradient_norm = decision.gradient_norm;
+    metrics.tokens = static_cast<int64_t>(totals.token_count);
+    metrics.skipped = !decision.applies;
+    stops = totals.stop_requests > 0;
+    return decision.applies;
+  }, stop_requested_());
+  ALTIPLANO_RETURN_IF_ERROR(status);
+  ++step_;
+  samples_ += job_.plan.global_batch;
+  summary_.loss = metrics.loss;
+  metrics.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  metrics.tokens_per_second = static_cast<double>(metrics.tokens) / metrics.seconds;
+  if (!is_first_rank()) return stops;
+  ALTIPLANO_RETURN_IF_ERROR(metrics_.write_step(metrics));
+  progress_->step(metrics);
+  return stops;
+}
+
+Status Trainer::validate() {
+  if (source_->num_validation_samples() == 0) return Status::ok();
+  int64_t batch = job_.plan.global_batch;
+  int64_t batches = std::min(options_.get_int("train.validation_batches"), (source_->num_validation_samples() + batch - 1) / batch);
+  double loss_sum = 0, tokens = 0;
+  for (int64_t b = 0; b < batches; ++b) {
+    input_->start(BatchInput::Part::kValidation, b * batch);
+    ALTIPLANO_ASSIGN(StepTotals totals, executor_->run_validation(*input_));
+    loss_sum += totals.loss_sum;
+    tokens += totals.token_count;
+  }
+  summary_.has_validation = true;
+  summary_.validation_loss = tokens > 0 ? loss_sum / tokens : 0;
+  if (!is_first_rank()) return Status::ok();
+  progress_->note(fmt::format("validation step {}: loss {:.4f} over {} tokens", step_, summary_.validation_loss, with_thousands(static_cast<int64_t>(tokens))));
+  return metrics_.write_validation(step_, summary_.validation_loss, static_cast<int64_t>(tokens));
+}
+
+Status Trainer::barrier() {
+  CollectiveCall call;
+  call.kind = CollectiveKind::kBarrier;
+  ALTIPLANO_ASSIGN(Event event, communicator_->collective(world_, call, StreamKind::kCollective, {}));
+  return communicator_->wait(event);
+}
+
+Status Trainer::save() {
+  if (saved_step_ == step_) return Status::ok();
+  auto begin = std::chrono::steady_clock::now();
+  if (is_first_rank()) discard_unfinished(checkpoint_directory_, step_);
+  ALTIPLANO_RETURN_IF_ERROR(barrier());
+  ALTIPLANO_ASSIGN(SavedState state, SavedState::copy_from(*executor_));
+  ALTIPLANO_RETURN_IF_ERROR(save_shard(checkpoint_directory_, step_, environment_.rank.value, state.parts()));
+  ALTIPLANO_RETURN_IF_ERROR(barrier());
+  if (is_first_rank()) {
+    CheckpointInfo info;
+    info.step = step_;
+    info.samples_consumed = samples_;
+    info.world_size = environment_.world_size;
+    info.run_id = run_id_;
+    info.model_fingerprint = model_fingerprint(options_);
+    info.architecture = model_architecture(options_);
+    info.plan = job_.plan.to_yaml();
+    ALTIPLANO_ASSIGN(PublishReport report, publish_checkpoint(checkpoint_directory_, info, static_cast<int>(options_.get_int("checkpoint.keep_last"))));
+    std::vector<std::string> kept;
+    for (int64_t step : report.kept) kept.push_back(std::to_string(step));
+    Seconds took(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    progress_->note(fmt::format("checkpoint step {} saved in {} ({}), kept {}", step_, to_string(took), to_string(Bytes(report.bytes)), join(kept, ", ")));
+  }
+  saved_step_ = step_;
+  return barrier();
+}
+
+}  // namespace altiplano

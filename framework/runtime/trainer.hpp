@@ -1,0 +1,71 @@
+#pragma once
+// Trainer: the training loop of one rank. Restore or initialise, then per step: run the Program, decide, show; validate and save on schedule; stop when
+// any rank was asked to. All ranks take every decision alike, from totals that all have.
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "framework/checkpoint/restore.hpp"
+#include "framework/launch/rank_environment.hpp"
+#include "framework/runtime/batch_input.hpp"
+#include "framework/runtime/executor.hpp"
+#include "framework/runtime/job.hpp"
+#include "framework/runtime/progress.hpp"
+#include "framework/runtime/step_decision.hpp"
+
+namespace altiplano {
+
+struct TrainSummary {
+  int64_t steps_done = 0, first_step = 1;
+  double loss = 0, validation_loss = 0;
+  bool has_validation = false, stopped_early = false;
+};
+
+class Trainer {
+ public:
+  /// Collective. `stop_requested`: polled once per step. Everything must outlive the trainer.
+  static Result<std::unique_ptr<Trainer>> create(const Job& job, const RankEnvironment& environment, Rendezvous& rendezvous,
+                                                 std::function<bool()> stop_requested);
+  ~Trainer();
+  Result<TrainSummary> run();
+  /// Tells the other ranks that this one failed.
+  void abort(const Status& status);
+
+ private:
+  Trainer(const Job& job, const RankEnvironment& environment, std::function<bool()> stop_requested)
+      : job_(job), options_(job.config.options), environment_(environment), stop_requested_(std::move(stop_requested)) {}
+  Status open(Rendezvous& rendezvous);
+  Status open_data();
+  Status start();
+  Status restore(const Checkpoint& checkpoint);
+  Result<bool> step();
+  Status validate();
+  Status save();
+  Status barrier();
+  void show_banner(const std::string& comm, const std::string& host);
+  bool is_first_rank() const { return environment_.rank.value == 0; }
+
+  const Job& job_;
+  const Options& options_;
+  const RankEnvironment& environment_;
+  std::function<bool()> stop_requested_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Communicator> communicator_;
+  GroupId world_;
+  std::unique_ptr<KernelCache> kernels_;
+  Program program_;
+  std::unique_ptr<Executor> executor_;
+  std::optional<BatchSource> source_;
+  std::unique_ptr<BatchInput> input_;
+  LearningRate rate_;
+  MetricsFile metrics_;
+  std::unique_ptr<Progress> progress_;
+  std::string checkpoint_directory_, run_id_;
+  int64_t step_ = 0, samples_ = 0, saved_step_ = -1;
+  TrainSummary summary_;
+};
+
+/// `auto`: shm between processes, inproc for a world of one.
+std::string comm_backend_name(const Options& options, int world_size);
+
+}  // namespace altiplano
