@@ -14,8 +14,13 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_config_command(app, exit_code);
   add_data_command(app, exit_code);
   add_doctor_command(app, exit_code);
+  add_estimate_command(app, exit_code);
+  add_generate_command(app, exit_code);
   add_launch_command(app, exit_code);
+  add_plan_command(app, exit_code);
   add_plugins_command(app, exit_code);
+  add_train_command(app, exit_code);
+  add_validate_command(app, exit_code);
 }
 
 std::vector<std::string> command_names(CLI::App& app) {
