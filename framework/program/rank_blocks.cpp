@@ -113,25 +113,40 @@ void RankLowering::send(BlockBuilder& builder, const std::vector<StageTransfer>&
   }
 }
 
+/// Whether this contribution is the one that assigns the accumulator in a step's first backward: the first of its parameter in op order on this stage.
+bool RankLowering::assigns_accumulator(ValueId contribution, MicrobatchVariant variant) const {
+  if (variant != MicrobatchVariant::kFirst) return false;
+  ValueId parameter = parameter_of_contribution_.at(contribution);
+  for (const ParameterTraining& p : context_.training.parameters) {
+    if (p.parameter != parameter) continue;
+    for (ValueId id : p.contributions)
+      if (context_.assignment.home[id.index()] == program_.stage && graph_.value(id).producer < graph_.value(contribution).producer) return false;
+  }
+  return true;
+}
+
 void RankLowering::accumulate(BlockBuilder& builder, ValueId contribution, BufferId buffer, MicrobatchVariant variant) {
   ValueId parameter = parameter_of_contribution_.at(contribution);
-  const auto& training = context_.training.parameters;
-  auto p = std::find_if(training.begin(), training.end(), [&](const ParameterTraining& t) { return t.parameter == parameter; });
-  ValueId first;  // of those on this stage, in order
-  for (ValueId id : p->contributions)
-    if (!first.is_valid() && context_.assignment.home[id.index()] == program_.stage) first = id;
-  // Contributions run in op order, which need not be list order: the one that op order brings first assigns.
-  for (ValueId id : p->contributions)
-    if (context_.assignment.home[id.index()] == program_.stage && graph_.value(id).producer < graph_.value(first).producer) first = id;
   BufferId accumulator = accumulators_.at(parameter);
+  if (buffer == accumulator) return;  // the op wrote it there
   const ShardingSpec& spec = accumulator_specs_.at(parameter);
   const Value& value = graph_.value(contribution);
   ReshardItem item{value.name, value.shape, value.dtype, context_.assignment.produced[contribution.index()], spec, buffer, BufferId(), false};
   builder.reshard({&item});
-  bool assigns = contribution == first && variant == MicrobatchVariant::kFirst;
-  if (item.out == accumulator) return;
   Box whole = local_box(spec, value.shape, mesh(), mesh_index_);
-  builder.copy(item.out, whole, accumulator, whole, whole, !assigns, "accumulate " + value.name);
+  builder.copy(item.out, whole, accumulator, whole, whole, !assigns_accumulator(contribution, variant), "accumulate " + value.name);
+}
+
+/// Where an op writes: the stash or the accumulator directly where the layout is already theirs.
+BufferId RankLowering::output_buffer(BlockBuilder& builder, ValueId id, bool stash, MicrobatchVariant variant) {
+  const ShardingSpec& produced = context_.assignment.produced[id.index()];
+  if (stash && stash_buffers_.count(id) && produced == stored(id)) return stash_buffers_[id];
+  if (parameter_of_contribution_.count(id) && assigns_accumulator(id, variant)) {
+    ValueId parameter = parameter_of_contribution_[id];
+    if (produced == accumulator_specs_.at(parameter) && program_.buffer(accumulators_.at(parameter)).dtype == graph_.value(id).dtype) return accumulators_.at(parameter);
+  }
+  const Value& value = graph_.value(id);
+  return builder.work_buffer(value.name, value.dtype, local_box(produced, context_.block_shape(id), mesh(), mesh_index_).extents);
 }
 
 void RankLowering::run_op(BlockBuilder& builder, const Op& op, bool stash, MicrobatchVariant variant) {
@@ -144,12 +159,8 @@ void RankLowering::run_op(BlockBuilder& builder, const Op& op, bool stash, Micro
   }
   for (size_t i = 0; i < op.outputs.size(); ++i) {
     ValueId id = op.outputs[i];
-    const Value& value = graph_.value(id);
-    const ShardingSpec& produced = context_.assignment.produced[id.index()];
-    bool direct_stash = stash && stash_buffers_.count(id) && produced == stored(id);
-    outputs.push_back(direct_stash ? stash_buffers_[id]
-                                   : builder.work_buffer(value.name, value.dtype, local_box(produced, context_.block_shape(id), mesh(), mesh_index_).extents));
-    builder.define(id, produced, outputs.back());
+    outputs.push_back(output_buffer(builder, id, stash, variant));
+    builder.define(id, context_.assignment.produced[id.index()], outputs.back());
   }
   emit_compute(builder, op, inputs, outputs);
   for (size_t i = 0; i < op.outputs.size(); ++i) {

@@ -34,6 +34,8 @@ class RankLowering {
   void receive(BlockBuilder& builder, const std::vector<StageTransfer>& transfers, bool stash, uint64_t tag_kind);
   void send(BlockBuilder& builder, const std::vector<StageTransfer>& transfers, ValueId value, uint64_t tag_kind);
   void run_op(BlockBuilder& builder, const Op& op, bool stash, MicrobatchVariant variant);
+  bool assigns_accumulator(ValueId contribution, MicrobatchVariant variant) const;
+  BufferId output_buffer(BlockBuilder& builder, ValueId value, bool stash, MicrobatchVariant variant);
   void accumulate(BlockBuilder& builder, ValueId contribution, BufferId buffer, MicrobatchVariant variant);
   void add_totals(BlockBuilder& builder, ValueId scalar, Total total);
   void reduce_totals(BlockBuilder& builder);
