@@ -1,11 +1,12 @@
 #pragma once
-// Comm plugins: point-to-point and collectives among the ranks of a job. Bootstrapping goes through Rendezvous (the launcher's);
-// a comm plugin includes no MPI or Slurm header for it unless MPI is what it wraps.
+// Comm plugins: point-to-point and collectives among the ranks of a job. Bootstrapping goes through Rendezvous (the
+// launcher's); a comm plugin includes no MPI or Slurm header for it unless MPI is what it wraps.
 //
-// Every operation is asynchronous: it takes (stream, events to wait for) and returns an event. Buffers stay owned by the caller and must
-// live until the event is done. A backend with capability needs_host_progress makes progress only inside its calls (wait drives *all*
-// outstanding operations). One Communicator is used by one thread of its rank; abort() by any thread at any time.
-// Every wait has a deadline; its failure (kPeerStuck) names rank, host, operation, group, step, bytes and how long ago.
+// Every operation is asynchronous: it takes (stream, events to wait for) and returns an event. Buffers stay owned by
+// the caller and must live until the event is done. A backend with capability needs_host_progress makes progress only
+// inside its calls (wait drives *all* outstanding operations). One Communicator is used by one thread of its rank;
+// abort() by any thread at any time. Every wait has a deadline; its failure (kPeerStuck) names rank, host, operation,
+// group, step, bytes and how long ago.
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -22,8 +23,8 @@
 
 namespace altiplano {
 
-/// Key-value exchange at start: put, fence (collective, returns when all ranks put), get. Implemented by launch (local, PMIx) and by
-/// tests (in-process). Used before training only.
+/// Key-value exchange at start: put, fence (collective, returns when all ranks put), get. Implemented by launch (local,
+/// PMIx) and by tests (in-process). Used before training only.
 class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
@@ -34,7 +35,8 @@ class Rendezvous {
   virtual Status put(const std::string& key, const std::string& value) = 0;
   virtual Status fence(std::chrono::milliseconds deadline) = 0;
   virtual Result<std::string> get(RankId rank, const std::string& key) = 0;
-  /// Memory that ranks which are threads of one process share: an opaque pointer that is the same for all; nullptr between processes.
+  /// Memory that ranks which are threads of one process share: an opaque pointer that is the same for all; nullptr
+  /// between processes.
   virtual std::shared_ptr<void> shared_in_process(const std::string& /*key*/, size_t /*bytes*/) { return nullptr; }
 };
 
@@ -59,12 +61,12 @@ struct CollectiveCall {
 };
 
 enum CommCapability : uint64_t {
-  kCommStreamOrdered = 1u << 0,       ///< events complete in stream order without host progress
+  kCommStreamOrdered = 1u << 0,  ///< events complete in stream order without host progress
   kCommNeedsHostProgress = 1u << 1,
-  kCommDeterministic = 1u << 2,       ///< equal calls give equal bits
+  kCommDeterministic = 1u << 2,  ///< equal calls give equal bits
   kCommBetweenProcesses = 1u << 3,
   kCommBetweenHosts = 1u << 4,
-  kCommWithinProcess = 1u << 5,       ///< ranks may be threads of one process
+  kCommWithinProcess = 1u << 5,  ///< ranks may be threads of one process
 };
 
 struct CommOptions {
@@ -79,23 +81,28 @@ class Communicator {
   virtual RankId rank() const noexcept = 0;
   virtual int world_size() const noexcept = 0;
 
-  /// Collective over `ranks` (distinct, any order: it is the group's order). All members create their groups in the same relative
-  /// order. `name` is for messages ("data/1").
+  /// Collective over `ranks` (distinct, any order: it is the group's order). All members create their groups in the
+  /// same relative order. `name` is for messages ("data/1").
   virtual Result<GroupId> create_group(std::span<const RankId> ranks, const std::string& name) noexcept = 0;
 
   /// Messages between two ranks match by tag, in order per (peer, tag). Sizes must be equal on both sides.
-  virtual Result<Event> send(RankId peer, uint64_t tag, const void* data, int64_t bytes, StreamKind stream, std::span<const Event> after) noexcept = 0;
-  virtual Result<Event> recv(RankId peer, uint64_t tag, void* data, int64_t bytes, StreamKind stream, std::span<const Event> after) noexcept = 0;
-  virtual Result<Event> collective(GroupId group, const CollectiveCall& call, StreamKind stream, std::span<const Event> after) noexcept = 0;
+  virtual Result<Event> send(RankId peer, uint64_t tag, const void* data, int64_t bytes, StreamKind stream,
+                             std::span<const Event> after) noexcept = 0;
+  virtual Result<Event> recv(RankId peer, uint64_t tag, void* data, int64_t bytes, StreamKind stream,
+                             std::span<const Event> after) noexcept = 0;
+  virtual Result<Event> collective(GroupId group, const CollectiveCall& call, StreamKind stream,
+                                   std::span<const Event> after) noexcept = 0;
 
   /// Blocks until done, failed, aborted, or the deadline passed. A done event may be waited for again.
   virtual Status wait(Event event) noexcept = 0;
   virtual Result<bool> test(Event event) noexcept = 0;
   /// What later messages name: "step 1204".
   virtual void set_step(int64_t step) noexcept = 0;
-  /// Makes every present and future wait of this rank (and, where the backend can, of its peers) fail with `reason`. Any thread.
+  /// Makes every present and future wait of this rank (and, where the backend can, of its peers) fail with `reason`.
+  /// Any thread.
   virtual void abort(const std::string& reason) noexcept = 0;
-  /// Memory that peers can reach without a copy, for arenas; nullptr when the backend has none (then plain memory serves).
+  /// Memory that peers can reach without a copy, for arenas; nullptr when the backend has none (then plain memory
+  /// serves).
   virtual void* allocate_registered(int64_t /*bytes*/) noexcept { return nullptr; }
   virtual void free_registered(void* /*memory*/) noexcept {}
 };
@@ -107,7 +114,8 @@ class CommBackend {
   virtual ~CommBackend() = default;
   virtual uint64_t capabilities() const noexcept = 0;
   /// Collective over the world. The Rendezvous must outlive this call only.
-  virtual Result<std::unique_ptr<Communicator>> connect(Rendezvous& rendezvous, const CommOptions& options) noexcept = 0;
+  virtual Result<std::unique_ptr<Communicator>> connect(Rendezvous& rendezvous,
+                                                        const CommOptions& options) noexcept = 0;
 };
 
 }  // namespace altiplano

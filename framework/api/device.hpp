@@ -1,6 +1,6 @@
 #pragma once
-// Device plugins: buffers, copies, streams and kernels by op kind. A kernel is made once at lowering time for fixed shapes, then run many
-// times; it allocates nothing while running.
+// Device plugins: buffers, copies, streams and kernels by op kind. A kernel is made once at lowering time for fixed
+// shapes, then run many times; it allocates nothing while running.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -35,18 +35,18 @@ struct KernelRequest {
 
 /// Values that change per step; equal on all ranks.
 struct StepScalars {
-  int64_t step = 1;              ///< 1 for the first update
+  int64_t step = 1;  ///< 1 for the first update
   double learning_rate = 0;
-  double gradient_scale = 1;     ///< 1/token count x clipping
-  bool training = true;          ///< false: dropout is the identity
+  double gradient_scale = 1;  ///< 1/token count x clipping
+  bool training = true;       ///< false: dropout is the identity
 };
 
 struct KernelCall {
   std::span<const void* const> inputs;
   std::span<void* const> outputs;
   const StepScalars* step = nullptr;
-  int64_t batch_offset = 0;  ///< first sample of the microbatch within this replica's samples
-  void* workspace = nullptr; ///< workspace_bytes() of scratch, 64-byte aligned
+  int64_t batch_offset = 0;   ///< first sample of the microbatch within this replica's samples
+  void* workspace = nullptr;  ///< workspace_bytes() of scratch, 64-byte aligned
 };
 
 class Kernel {
@@ -59,14 +59,14 @@ class Kernel {
 };
 
 struct DeviceInfo {
-  std::string name;         ///< "cpu (avx512, amx-bf16)"
-  int threads = 1;          ///< compute threads of this rank
-  Bytes memory;             ///< available to one rank
+  std::string name;  ///< "cpu (avx512, amx-bf16)"
+  int threads = 1;   ///< compute threads of this rank
+  Bytes memory;      ///< available to one rank
   std::vector<DType> dtypes;
 };
 
 struct DeviceOptions {
-  int threads = 0;   ///< 0: from the affinity mask shared by `ranks_on_host`
+  int threads = 0;  ///< 0: from the affinity mask shared by `ranks_on_host`
   int ranks_on_host = 1;
 };
 
@@ -88,8 +88,8 @@ class Device {
   virtual Status fill_zero(void* memory, int64_t bytes) noexcept = 0;
   virtual Status copy_from_host(void* destination, const void* source, int64_t bytes) noexcept = 0;
   virtual Status copy_to_host(void* destination, const void* source, int64_t bytes) noexcept = 0;
-  /// Waits until everything issued on `stream` is done. Events order work across streams; a device whose calls complete before they
-  /// return (the CPU) records done events.
+  /// Waits until everything issued on `stream` is done. Events order work across streams; a device whose calls complete
+  /// before they return (the CPU) records done events.
   virtual Status synchronize(StreamKind stream) noexcept = 0;
   virtual Result<Event> record(StreamKind stream) noexcept = 0;
   virtual Status wait(StreamKind stream, Event event) noexcept = 0;

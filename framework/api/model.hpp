@@ -23,7 +23,8 @@ class Model {
   virtual ~Model() = default;
   /// Records of the `model:` section (keys without the prefix); HF names where HF has one.
   virtual std::vector<OptionRecord> option_records() const = 0;
-  /// Refuses wrong combinations with the numbers ("model.hidden_size: 50 is not a multiple of num_attention_heads 12; nearest: 48, 60").
+  /// Refuses wrong combinations with the numbers ("model.hidden_size: 50 is not a multiple of num_attention_heads 12;
+  /// nearest: 48, 60").
   virtual Result<ModelGraph> build(const Options& options, const ModelRequest& request) const noexcept = 0;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// Planner plugins implement one or both halves: stages (inter-operator) and sharding (intra-operator). They get memory rules and costs
-// through PlannerServices, never by including other plugins. Pure: same request, same plan.
+// Planner plugins implement one or both halves: stages (inter-operator) and sharding (intra-operator). They get memory
+// rules and costs through PlannerServices, never by including other plugins. Pure: same request, same plan.
 #include <functional>
 #include <string>
 #include <vector>
@@ -30,12 +30,12 @@ struct PlanRequest {
   const TrainingGraph* graph = nullptr;
   const Cluster* cluster = nullptr;
   const PlannerServices* services = nullptr;
-  Options options;        ///< the `parallel:` section
+  Options options;  ///< the `parallel:` section
   int num_ranks = 1;
   int64_t global_batch = 1;
   int64_t microbatch = 0;    ///< 0: follows from accumulation, else the planner chooses
   int64_t accumulation = 0;  ///< microbatches per replica and step; 0: follows
-  Bytes memory_per_rank;   ///< limit
+  Bytes memory_per_rank;     ///< limit
 };
 
 class StagePlanner {
@@ -57,7 +57,7 @@ class Planner {
   static constexpr uint32_t kKind = ALTIPLANO_PLUGIN_PLANNER;
   static constexpr uint32_t kInterfaceVersion = 1;
   virtual ~Planner() = default;
-  virtual const StagePlanner* stages() const noexcept { return nullptr; }      ///< null: does not plan stages
+  virtual const StagePlanner* stages() const noexcept { return nullptr; }       ///< null: does not plan stages
   virtual const ShardingPlanner* sharding() const noexcept { return nullptr; }  ///< null: does not plan sharding
 };
 

@@ -1,7 +1,8 @@
 #pragma once
-// Schedule plugins: pure functions (stages, microbatches, chunks, relative costs, memory limit) -> per-worker action lists and a
-// stage-to-worker map. They never see tensors; the framework derives sends and receives, and verifies. Every schedule works for every
-// stages 1-16 x microbatches 1-64 or refuses up front with the rule and the nearest legal values.
+// Schedule plugins: pure functions (stages, microbatches, chunks, relative costs, memory limit) -> per-worker action
+// lists and a stage-to-worker map. They never see tensors; the framework derives sends and receives, and verifies.
+// Every schedule works for every stages 1-16 x microbatches 1-64 or refuses up front with the rule and the nearest
+// legal values.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -25,7 +26,8 @@ class Schedule {
   static constexpr uint32_t kKind = ALTIPLANO_PLUGIN_SCHEDULE;
   static constexpr uint32_t kInterfaceVersion = 1;
   virtual ~Schedule() = default;
-  /// The actions F and B of one step for every worker, in order (the framework appends G and U). Thread-safe, deterministic.
+  /// The actions F and B of one step for every worker, in order (the framework appends G and U). Thread-safe,
+  /// deterministic.
   virtual Result<Timetable> build(const ScheduleRequest& request) const noexcept = 0;
 };
 

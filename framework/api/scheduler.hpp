@@ -25,7 +25,8 @@ class Scheduler {
   virtual ~Scheduler() = default;
   /// Whether this process runs under this workload manager, from the environment handed in.
   virtual bool detect(const std::map<std::string, std::string>& environment) const noexcept = 0;
-  virtual Result<Allocation> allocation(const std::map<std::string, std::string>& environment, int ranks) const noexcept = 0;
+  virtual Result<Allocation> allocation(const std::map<std::string, std::string>& environment,
+                                        int ranks) const noexcept = 0;
 };
 
 }  // namespace altiplano

@@ -1,9 +1,10 @@
 #pragma once
 // Counter-based random numbers: a pure function of (seed, step, tensor name, coordinate), never of rank or microbatch
-// (design invariant 2). Philox4x32-10 of Random123 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+// (design invariant 2). Philox4x32-10 of Random123 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC
+// 2011).
 //
-// A stream is one (seed, name); element `index` is the row-major position in the *global* tensor (for activations: in the
-// global-batch tensor), `step` the training step (0 for initial weights).
+// A stream is one (seed, name); element `index` is the row-major position in the *global* tensor (for activations: in
+// the global-batch tensor), `step` the training step (0 for initial weights).
 #include <Random123/philox.h>
 
 #include <array>

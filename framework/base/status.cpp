@@ -4,30 +4,48 @@ namespace altiplano {
 
 int exit_code_of(StatusCode code) {
   switch (code) {
-    case StatusCode::kOk: return 0;
-    case StatusCode::kRuntimeFailure: return 1;
-    case StatusCode::kInvalidArgument: return 2;
-    case StatusCode::kInfeasible: return 3;
-    case StatusCode::kNoCheckpoint: return 4;
-    case StatusCode::kDiverged: return 5;
-    case StatusCode::kStoppedEarly: return 75;
-    case StatusCode::kPeerStuck: return 124;
-    case StatusCode::kCancelled: return 1;
+    case StatusCode::kOk:
+      return 0;
+    case StatusCode::kRuntimeFailure:
+      return 1;
+    case StatusCode::kInvalidArgument:
+      return 2;
+    case StatusCode::kInfeasible:
+      return 3;
+    case StatusCode::kNoCheckpoint:
+      return 4;
+    case StatusCode::kDiverged:
+      return 5;
+    case StatusCode::kStoppedEarly:
+      return 75;
+    case StatusCode::kPeerStuck:
+      return 124;
+    case StatusCode::kCancelled:
+      return 1;
   }
   return 1;
 }
 
 const char* to_string(StatusCode code) {
   switch (code) {
-    case StatusCode::kOk: return "ok";
-    case StatusCode::kRuntimeFailure: return "run-time failure";
-    case StatusCode::kInvalidArgument: return "invalid argument";
-    case StatusCode::kInfeasible: return "no feasible plan";
-    case StatusCode::kNoCheckpoint: return "no usable checkpoint";
-    case StatusCode::kDiverged: return "diverged";
-    case StatusCode::kStoppedEarly: return "saved and stopped early";
-    case StatusCode::kPeerStuck: return "peer stuck";
-    case StatusCode::kCancelled: return "cancelled";
+    case StatusCode::kOk:
+      return "ok";
+    case StatusCode::kRuntimeFailure:
+      return "run-time failure";
+    case StatusCode::kInvalidArgument:
+      return "invalid argument";
+    case StatusCode::kInfeasible:
+      return "no feasible plan";
+    case StatusCode::kNoCheckpoint:
+      return "no usable checkpoint";
+    case StatusCode::kDiverged:
+      return "diverged";
+    case StatusCode::kStoppedEarly:
+      return "saved and stopped early";
+    case StatusCode::kPeerStuck:
+      return "peer stuck";
+    case StatusCode::kCancelled:
+      return "cancelled";
   }
   return "unknown";
 }

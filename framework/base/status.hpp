@@ -1,6 +1,6 @@
 #pragma once
-// base/ (L0): what every other folder uses and nothing of the domain: Status and Result, strong ids, units, logging, text,
-// counter-based random numbers. It may include nothing of framework/ but itself.
+// base/ (L0): what every other folder uses and nothing of the domain: Status and Result, strong ids, units, logging,
+// text, counter-based random numbers. It may include nothing of framework/ but itself.
 //
 // Status: how a function says that it could not do its work. User mistakes carry the numbers, the rule and the valid
 // alternatives in `message`; callers add context on the way up ("while planning stage 3"). Own bugs are assertions
@@ -18,14 +18,14 @@ namespace altiplano {
 /// Each code has one process exit code (exit_code_of): the numbers of ARCHITECTURE.md, "exit codes".
 enum class StatusCode {
   kOk,
-  kRuntimeFailure,     ///< exit 1
-  kInvalidArgument,    ///< exit 2: usage or configuration
-  kInfeasible,         ///< exit 3: no feasible plan
-  kNoCheckpoint,       ///< exit 4: no usable checkpoint though one is required
-  kDiverged,           ///< exit 5
-  kStoppedEarly,       ///< exit 75: saved and stopped early, requeue me
-  kPeerStuck,          ///< exit 124: a wait ran into its deadline
-  kCancelled,          ///< another rank failed first; exit 1
+  kRuntimeFailure,   ///< exit 1
+  kInvalidArgument,  ///< exit 2: usage or configuration
+  kInfeasible,       ///< exit 3: no feasible plan
+  kNoCheckpoint,     ///< exit 4: no usable checkpoint though one is required
+  kDiverged,         ///< exit 5
+  kStoppedEarly,     ///< exit 75: saved and stopped early, requeue me
+  kPeerStuck,        ///< exit 124: a wait ran into its deadline
+  kCancelled,        ///< another rank failed first; exit 1
 };
 
 int exit_code_of(StatusCode code);
@@ -72,7 +72,7 @@ Status infeasible(fmt::format_string<Args...> format, Args&&... args) {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}  // NOLINT: implicit on purpose
+  Result(T value) : value_(std::move(value)) {}          // NOLINT: implicit on purpose
   Result(Status status) : status_(std::move(status)) {}  // NOLINT: implicit on purpose
 
   bool is_ok() const { return value_.has_value(); }
@@ -102,16 +102,16 @@ class [[nodiscard]] Result {
 }  // namespace altiplano
 
 /// A broken assumption of ours, checked in every build type.
-#define ALTIPLANO_ASSERT(condition, ...) \
-  do {                                    \
+#define ALTIPLANO_ASSERT(condition, ...)                                                                       \
+  do {                                                                                                         \
     if (!(condition)) ::altiplano::assertion_failed(#condition, __FILE__, __LINE__, fmt::format(__VA_ARGS__)); \
   } while (false)
 
 #define ALTIPLANO_CONCAT_(a, b) a##b
 #define ALTIPLANO_CONCAT(a, b) ALTIPLANO_CONCAT_(a, b)
 /// Returns the Status of `expression` from the enclosing function unless it is ok.
-#define ALTIPLANO_RETURN_IF_ERROR(expression)                        \
-  do {                                                               \
+#define ALTIPLANO_RETURN_IF_ERROR(expression)                                                     \
+  do {                                                                                            \
     if (auto altiplano_status = (expression); !altiplano_status.is_ok()) return altiplano_status; \
   } while (false)
 /// ALTIPLANO_ASSIGN(auto x, f()): declares x from a Result or returns its Status.

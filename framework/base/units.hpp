@@ -15,7 +15,10 @@ struct Bytes {
   constexpr Bytes operator+(Bytes o) const { return Bytes(value + o.value); }
   constexpr Bytes operator-(Bytes o) const { return Bytes(value - o.value); }
   constexpr Bytes operator*(int64_t k) const { return Bytes(value * k); }
-  constexpr Bytes& operator+=(Bytes o) { value += o.value; return *this; }
+  constexpr Bytes& operator+=(Bytes o) {
+    value += o.value;
+    return *this;
+  }
 };
 
 struct Seconds {
@@ -26,7 +29,10 @@ struct Seconds {
   constexpr Seconds operator+(Seconds o) const { return Seconds(value + o.value); }
   constexpr Seconds operator-(Seconds o) const { return Seconds(value - o.value); }
   constexpr Seconds operator*(double k) const { return Seconds(value * k); }
-  constexpr Seconds& operator+=(Seconds o) { value += o.value; return *this; }
+  constexpr Seconds& operator+=(Seconds o) {
+    value += o.value;
+    return *this;
+  }
 };
 
 struct Flops {
@@ -36,12 +42,15 @@ struct Flops {
   constexpr auto operator<=>(const Flops&) const = default;
   constexpr Flops operator+(Flops o) const { return Flops(value + o.value); }
   constexpr Flops operator*(double k) const { return Flops(value * k); }
-  constexpr Flops& operator+=(Flops o) { value += o.value; return *this; }
+  constexpr Flops& operator+=(Flops o) {
+    value += o.value;
+    return *this;
+  }
 };
 
-std::string to_string(Bytes bytes);      ///< binary prefixes: "31.5 MiB"
-std::string to_string(Seconds seconds);  ///< "412 ms", "0.31 s", "12 us"
-std::string to_string(Flops flops);      ///< decimal prefixes: "219.8 GFLOP"
+std::string to_string(Bytes bytes);                  ///< binary prefixes: "31.5 MiB"
+std::string to_string(Seconds seconds);              ///< "412 ms", "0.31 s", "12 us"
+std::string to_string(Flops flops);                  ///< decimal prefixes: "219.8 GFLOP"
 std::string hours_minutes_seconds(Seconds seconds);  ///< "0:12:31"
 
 }  // namespace altiplano

@@ -46,7 +46,8 @@ class Generator {
   Status open(const GenerateArguments& arguments) {
     ALTIPLANO_ASSIGN(JobConfig config, load_job(arguments.job));
     ALTIPLANO_RETURN_IF_ERROR(require_keys(config, {"data.train"}, "generate"));
-    for (const char* key : {"parallel.data_parallel_size", "parallel.tensor_parallel_size", "parallel.pipeline_parallel_size"})
+    for (const char* key :
+         {"parallel.data_parallel_size", "parallel.tensor_parallel_size", "parallel.pipeline_parallel_size"})
       ALTIPLANO_RETURN_IF_ERROR(config.options.set(key, int64_t{1}, {}));
     ALTIPLANO_ASSIGN(TokenFile file, TokenFile::open(config.options.get_string("data.train")));
     ALTIPLANO_ASSIGN(tokenizer_, file.tokenizer());
@@ -103,9 +104,12 @@ class Generator {
 
   Status load(const std::string& path) {
     const Options& options = job_->config.options;
-    ALTIPLANO_ASSIGN(FoundCheckpoint found, find_checkpoint(options.get_string("checkpoint.dir"), path.empty() ? "must" : path, CheckLevel::kChecksums));
-    ALTIPLANO_RETURN_IF_ERROR(check_architecture(found.checkpoint->manifest().info, model_fingerprint(options), model_architecture(options)));
-    fmt::print(stderr, "note: checkpoint of step {} from {}\n", found.checkpoint->manifest().info.step, found.checkpoint->path());
+    ALTIPLANO_ASSIGN(FoundCheckpoint found, find_checkpoint(options.get_string("checkpoint.dir"),
+                                                            path.empty() ? "must" : path, CheckLevel::kChecksums));
+    ALTIPLANO_RETURN_IF_ERROR(
+        check_architecture(found.checkpoint->manifest().info, model_fingerprint(options), model_architecture(options)));
+    fmt::print(stderr, "note: checkpoint of step {} from {}\n", found.checkpoint->manifest().info.step,
+               found.checkpoint->path());
     return restore_parameters(*executor_, *found.checkpoint);
   }
 
@@ -127,11 +131,17 @@ void add_generate_command(CLI::App& app, int& exit_code) {
     altiplano generate -c configs/jobs/quickstart.yaml --prompt "And God said" --temperature 0.8 --top-k 40 --seed 3
     altiplano generate -c job.yaml --checkpoint runs/job/checkpoints/step-00000400)");
   add_job_arguments(*command, arguments->job);
-  command->add_option("--checkpoint", arguments->checkpoint, "A checkpoint, or a directory of them (default: the newest of the job)")->type_name("PATH");
+  command
+      ->add_option("--checkpoint", arguments->checkpoint,
+                   "A checkpoint, or a directory of them (default: the newest of the job)")
+      ->type_name("PATH");
   command->add_option("--prompt", arguments->prompt, "Text to continue");
-  command->add_option("--max-new-tokens", arguments->max_new_tokens, "Tokens to add (default 200)")->check(CLI::Range(1, 1000000));
-  command->add_option("--temperature", arguments->sampling.temperature, "0: the most likely token each time (default)")->check(CLI::Range(0.0, 100.0));
-  command->add_option("--top-k", arguments->sampling.top_k, "Draw among the k most likely tokens; 0: all")->check(CLI::Range(0, 10000000));
+  command->add_option("--max-new-tokens", arguments->max_new_tokens, "Tokens to add (default 200)")
+      ->check(CLI::Range(1, 1000000));
+  command->add_option("--temperature", arguments->sampling.temperature, "0: the most likely token each time (default)")
+      ->check(CLI::Range(0.0, 100.0));
+  command->add_option("--top-k", arguments->sampling.top_k, "Draw among the k most likely tokens; 0: all")
+      ->check(CLI::Range(0, 10000000));
   command->add_option("--seed", arguments->sampling.seed, "Of the draws");
   on_run(command, exit_code, [arguments]() -> Status {
     Generator generator;

@@ -32,28 +32,34 @@ Result<Job> prepare(const PlanArguments& arguments) {
 
 std::string explain(const Job& job) {
   const Plan& plan = job.plan;
-  std::string text = fmt::format("graph     {}, {} parameters, {} layers          cluster  {}\n", plan.model_name, with_thousands(num_parameters(job.graph->graph)),
-                                 job.graph->graph.layers().size(), plan.cluster_shape);
-  text += fmt::format("plan      {}, {} microbatches of {}          by {}, found in {}\n\n", plan_summary(plan), plan.num_microbatches, plan.microbatch, plan.planner,
-                      to_string(job.planning_time));
-  text += fmt::format("{:<6} {:<28} {:<10} {:<12} {:>11} {:>11} {:>11} {:>11} {:>11}\n", "stage", "layers", "slots", "data x tensor", "weights", "gradients",
-                      "optimizer", "activations", "peak");
+  std::string text = fmt::format("graph     {}, {} parameters, {} layers          cluster  {}\n", plan.model_name,
+                                 with_thousands(num_parameters(job.graph->graph)), job.graph->graph.layers().size(),
+                                 plan.cluster_shape);
+  text += fmt::format("plan      {}, {} microbatches of {}          by {}, found in {}\n\n", plan_summary(plan),
+                      plan.num_microbatches, plan.microbatch, plan.planner, to_string(job.planning_time));
+  text += fmt::format("{:<6} {:<28} {:<10} {:<12} {:>11} {:>11} {:>11} {:>11} {:>11}\n", "stage", "layers", "slots",
+                      "data x tensor", "weights", "gradients", "optimizer", "activations", "peak");
   size_t first = 0;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     const PlanStage& stage = plan.stages[s];
     size_t fullest = first;
     for (size_t r = first; r < first + stage.slots.size(); ++r)
       if (job.estimate.peak_per_rank[r] > job.estimate.peak_per_rank[fullest]) fullest = r;
-    std::string layers = stage.layers.size() == 1 ? stage.layers[0] : stage.layers.front() + " .. " + stage.layers.back();
-    text += fmt::format("{:<6} {:<28} {:<10} {:<13} {:>11} {:>11} {:>11} {:>11} {:>11}\n", stage.name, layers,
-                        fmt::format("{}-{}", stage.slots.front(), stage.slots.back()),
-                        fmt::format("{} x {}", stage.mesh.degree(Axis::kData), stage.mesh.degree(Axis::kTensor)), to_string(job.estimate.weights_per_rank[fullest]),
-                        to_string(job.estimate.gradients_per_rank[fullest]), to_string(job.estimate.optimizer_per_rank[fullest]),
-                        to_string(job.estimate.activations_per_rank[fullest]), to_string(job.estimate.peak_per_rank[fullest]));
+    std::string layers =
+        stage.layers.size() == 1 ? stage.layers[0] : stage.layers.front() + " .. " + stage.layers.back();
+    text += fmt::format(
+        "{:<6} {:<28} {:<10} {:<13} {:>11} {:>11} {:>11} {:>11} {:>11}\n", stage.name, layers,
+        fmt::format("{}-{}", stage.slots.front(), stage.slots.back()),
+        fmt::format("{} x {}", stage.mesh.degree(Axis::kData), stage.mesh.degree(Axis::kTensor)),
+        to_string(job.estimate.weights_per_rank[fullest]), to_string(job.estimate.gradients_per_rank[fullest]),
+        to_string(job.estimate.optimizer_per_rank[fullest]), to_string(job.estimate.activations_per_rank[fullest]),
+        to_string(job.estimate.peak_per_rank[fullest]));
     first += stage.slots.size();
   }
-  text += fmt::format("\nstep      {} predicted (a first estimate from the cluster's figures), bubble {:.0f} %, {} tokens/s\n", to_string(plan.predicted.step),
-                      100 * plan.predicted.bubble, with_thousands(static_cast<int64_t>(plan.predicted.tokens_per_second)));
+  text += fmt::format(
+      "\nstep      {} predicted (a first estimate from the cluster's figures), bubble {:.0f} %, {} tokens/s\n",
+      to_string(plan.predicted.step), 100 * plan.predicted.bubble,
+      with_thousands(static_cast<int64_t>(plan.predicted.tokens_per_second)));
   return text;
 }
 
@@ -65,8 +71,8 @@ Status print_full(const Job& job) {
     size_t i = value.id.index();
     if (!assignment.home[i].is_valid()) continue;
     std::string stored = assignment.stored[i].to_string(), produced = assignment.produced[i].to_string();
-    fmt::print("# s{} {} {}{} {}{}\n", assignment.home[i], value.name, to_string(value.dtype), to_string(value.shape), stored,
-               stored == produced ? "" : " from " + produced);
+    fmt::print("# s{} {} {}{} {}{}\n", assignment.home[i], value.name, to_string(value.dtype), to_string(value.shape),
+               stored, stored == produced ? "" : " from " + produced);
   }
   return Status::ok();
 }
@@ -100,8 +106,11 @@ Status validate(const PlanArguments& arguments) {
   size_t instructions = 0;
   for (const Program& program : programs)
     for (const Block& block : program.blocks) instructions += block.instructions.size();
-  fmt::print("ok: {} on {} rank{}: {}; {} programs with {} instructions proved free of deadlock, of overlap and of reads before writes\n", arguments.job.file,
-             arguments.ranks, arguments.ranks == 1 ? "" : "s", plan_summary(job.plan), programs.size(), with_thousands(static_cast<int64_t>(instructions)));
+  fmt::print(
+      "ok: {} on {} rank{}: {}; {} programs with {} instructions proved free of deadlock, of overlap and of reads "
+      "before writes\n",
+      arguments.job.file, arguments.ranks, arguments.ranks == 1 ? "" : "s", plan_summary(job.plan), programs.size(),
+      with_thousands(static_cast<int64_t>(instructions)));
   return Status::ok();
 }
 
@@ -111,11 +120,13 @@ Status estimate(const PlanArguments& arguments) {
   return Status::ok();
 }
 
-CLI::App* add_planning_command(CLI::App& app, const std::string& name, const std::string& help, const std::string& examples,
-                               const std::shared_ptr<PlanArguments>& arguments) {
+CLI::App* add_planning_command(CLI::App& app, const std::string& name, const std::string& help,
+                               const std::string& examples, const std::shared_ptr<PlanArguments>& arguments) {
   CLI::App* command = add_command(app, name, help, examples);
   add_job_arguments(*command, arguments->job);
-  command->add_option("-n,--ranks", arguments->ranks, "Ranks to plan for (default 1)")->check(CLI::Range(1, 65536))->type_name("RANKS");
+  command->add_option("-n,--ranks", arguments->ranks, "Ranks to plan for (default 1)")
+      ->check(CLI::Range(1, 65536))
+      ->type_name("RANKS");
   command->add_option("--plan", arguments->plan_file, "Take this plan instead of planning")->type_name("FILE");
   return command;
 }
@@ -127,7 +138,8 @@ void add_plan_command(CLI::App& app, int& exit_code) {
   CLI::App* command = add_planning_command(app, "plan", "Print the plan of a job", R"(
     altiplano plan -n 4 -c configs/jobs/quickstart.yaml
     altiplano plan -n 4 -c configs/jobs/quickstart.yaml --explain
-    altiplano plan -n 4 -c configs/jobs/quickstart.yaml -o plan.yaml)", arguments);
+    altiplano plan -n 4 -c configs/jobs/quickstart.yaml -o plan.yaml)",
+                                           arguments);
   command->add_flag("--explain", arguments->explain, "A table for people instead of YAML");
   command->add_flag("--full", arguments->full, "The sharding of every value too");
   command->add_flag("--program", arguments->program, "Every rank's program too");
@@ -137,17 +149,21 @@ void add_plan_command(CLI::App& app, int& exit_code) {
 
 void add_validate_command(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<PlanArguments>();
-  CLI::App* command = add_planning_command(app, "validate", "Check a job file and prove its plan safe, without running it", R"(
+  CLI::App* command =
+      add_planning_command(app, "validate", "Check a job file and prove its plan safe, without running it", R"(
     altiplano validate -n 4 -c configs/jobs/quickstart.yaml
-    altiplano validate -n 4 -c configs/jobs/quickstart.yaml --plan plan.yaml)", arguments);
+    altiplano validate -n 4 -c configs/jobs/quickstart.yaml --plan plan.yaml)",
+                           arguments);
   on_run(command, exit_code, [arguments] { return validate(*arguments); });
 }
 
 void add_estimate_command(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<PlanArguments>();
-  CLI::App* command = add_planning_command(app, "estimate", "Memory per rank (exact) and step time (a first estimate)", R"(
+  CLI::App* command =
+      add_planning_command(app, "estimate", "Memory per rank (exact) and step time (a first estimate)", R"(
     altiplano estimate -n 4 -c configs/jobs/quickstart.yaml
-    altiplano estimate -n 8 -c configs/jobs/gpt2_124m.yaml --set cluster=a100-40-8)", arguments);
+    altiplano estimate -n 8 -c configs/jobs/gpt2_124m.yaml --set cluster=a100-40-8)",
+                           arguments);
   on_run(command, exit_code, [arguments] { return estimate(*arguments); });
 }
 

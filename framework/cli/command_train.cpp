@@ -29,10 +29,13 @@ void print_end(const TrainArguments& arguments, const TrainSummary& summary, con
   if (summary.stopped_early) {
     fmt::print("stopped   after step {} as asked; saved. Start it again to go on.\n", summary.steps_done);
   } else if (steps <= 0) {
-    fmt::print("done      nothing to do: step {} of {} was reached before; raise train.max_steps to go on\n", summary.steps_done, summary.steps_done);
+    fmt::print("done      nothing to do: step {} of {} was reached before; raise train.max_steps to go on\n",
+               summary.steps_done, summary.steps_done);
   } else {
-    fmt::print("done      {} steps, {} samples a step, loss {:.4f}{}; next: altiplano generate -c {} --prompt \"In the beginning\"\n", steps,
-               job.plan.global_batch, summary.loss, validation, arguments.job.file);
+    fmt::print(
+        "done      {} steps, {} samples a step, loss {:.4f}{}; next: altiplano generate -c {} --prompt \"In the "
+        "beginning\"\n",
+        steps, job.plan.global_batch, summary.loss, validation, arguments.job.file);
   }
 }
 
@@ -54,7 +57,9 @@ Status train(TrainArguments arguments) {
     return summary.status();
   }
   if (environment.rank.value == 0) print_end(arguments, *summary, job);
-  if (summary->stopped_early) return {StatusCode::kStoppedEarly, fmt::format("saved and stopped early after step {}; start again to go on", summary->steps_done)};
+  if (summary->stopped_early)
+    return {StatusCode::kStoppedEarly,
+            fmt::format("saved and stopped early after step {}; start again to go on", summary->steps_done)};
   return Status::ok();
 }
 
@@ -67,7 +72,8 @@ void add_train_command(CLI::App& app, int& exit_code) {
     altiplano train -c job.yaml --resume must
     altiplano train -c job.yaml --plan plan.yaml)");
   add_job_arguments(*command, arguments->job);
-  command->add_option("--resume", arguments->resume, "auto, must, none or the path of a checkpoint; overrides train.resume");
+  command->add_option("--resume", arguments->resume,
+                      "auto, must, none or the path of a checkpoint; overrides train.resume");
   command->add_option("--plan", arguments->plan_file, "Replay this plan instead of planning")->type_name("FILE");
   on_run(command, exit_code, [arguments] { return train(*arguments); });
 }

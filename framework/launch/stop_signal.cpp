@@ -20,6 +20,8 @@ void catch_stop_signals() {
   for (int number : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) sigaction(number, &action, nullptr);
 }
 
-int stop_signal() { return g_signal; }
+int stop_signal() {
+  return g_signal;
+}
 
 }  // namespace altiplano

@@ -21,7 +21,8 @@ ShardingSpec zero_spec(const ShardingSpec& storage, const Shape& shape, const Me
   auto is_even = [&](size_t d) { return local[d] % degree == 0; };
   for (size_t d = 0; d < local.size(); ++d) {
     if (local[d] < 2) continue;
-    if (best < 0 || std::pair(is_even(d), local[d]) > std::pair(is_even(static_cast<size_t>(best)), local[static_cast<size_t>(best)]))
+    if (best < 0 || std::pair(is_even(d), local[d]) >
+                        std::pair(is_even(static_cast<size_t>(best)), local[static_cast<size_t>(best)]))
       best = static_cast<int>(d);
   }
   ShardingSpec spec = storage;
@@ -33,7 +34,8 @@ namespace {
 
 class Assigner {
  public:
-  Assigner(const TrainingGraph& training, const Plan& plan) : training_(training), graph_(training.graph), plan_(plan) {}
+  Assigner(const TrainingGraph& training, const Plan& plan)
+      : training_(training), graph_(training.graph), plan_(plan) {}
 
   Result<ShardingAssignment> run() {
     ALTIPLANO_ASSIGN(out_.rules, rules_of(graph_));
@@ -71,9 +73,11 @@ class Assigner {
     }
     for (auto& set : users) out_.users.emplace_back(set.begin(), set.end());
     for (const Value& value : graph_.values())
-      if (!value.producer.is_valid() && !out_.users[value.id.index()].empty()) out_.home[value.id.index()] = out_.users[value.id.index()][0];
+      if (!value.producer.is_valid() && !out_.users[value.id.index()].empty())
+        out_.home[value.id.index()] = out_.users[value.id.index()][0];
     for (const Parameter& p : graph_.parameters())
-      if (!out_.home[p.value.index()].is_valid()) out_.home[p.value.index()] = stage_of_layer[graph_.value(p.value).layer.index()];
+      if (!out_.home[p.value.index()].is_valid())
+        out_.home[p.value.index()] = stage_of_layer[graph_.value(p.value).layer.index()];
     for (const ParameterTraining& p : training_.parameters) place_update(p);
   }
 
@@ -134,7 +138,8 @@ class Assigner {
       best = candidate;
     }
     if (!best)
-      return invalid_argument("no legal strategy for {} {} with rule {} on mesh {}", op.kind, op.name, rule.to_string(), m.to_string());
+      return invalid_argument("no legal strategy for {} {} with rule {} on mesh {}", op.kind, op.name, rule.to_string(),
+                              m.to_string());
     commit(op, *best, m);
     return Status::ok();
   }
@@ -147,14 +152,16 @@ class Assigner {
       if (home == stage || stored.partial.is_empty()) continue;
       ShardingSpec resolved = stored.resolved();
       int s = out_.sequence_dim[id.index()];
-      if (plan_.sequence_parallel && s >= 0 && stored.partial.contains(Axis::kTensor) && stored.partial_kind == PartialKind::kSum)
+      if (plan_.sequence_parallel && s >= 0 && stored.partial.contains(Axis::kTensor) &&
+          stored.partial_kind == PartialKind::kSum)
         resolved.dims[static_cast<size_t>(s)].push_back(Axis::kTensor);
       stored = resolved;
     }
   }
 
   /// Strategies worth pricing: the data axis as fixed, every other axis along what is already split.
-  std::vector<Strategy> candidates(const Op& op, const ShardingRule& rule, const MeshShape& m, const std::map<Axis, int>& fixed) const {
+  std::vector<Strategy> candidates(const Op& op, const ShardingRule& rule, const MeshShape& m,
+                                   const std::map<Axis, int>& fixed) const {
     std::vector<std::pair<std::map<Axis, int>, AxisSet>> choices = {{fixed, {}}};
     for (const auto& [axis, degree] : m.axes) {
       if (degree == 1 || fixed.count(axis) || axis == Axis::kData) continue;
@@ -192,7 +199,8 @@ class Assigner {
       ShardingSpec spec = seen(op.inputs[i], stage);
       has_partial = has_partial || spec.partial.contains(axis);
       for (size_t d = 0; d < spec.dims.size(); ++d)
-        if (std::find(spec.dims[d].begin(), spec.dims[d].end(), axis) != spec.dims[d].end() && !rule.inputs[i][d].empty())
+        if (std::find(spec.dims[d].begin(), spec.dims[d].end(), axis) != spec.dims[d].end() &&
+            !rule.inputs[i][d].empty())
           factors.insert(rule.inputs[i][d][0]);
     }
     int forced = forced_factor(op, rule, axis);
@@ -211,7 +219,8 @@ class Assigner {
     auto along = [&](ValueId parameter, const std::vector<std::vector<int>>& operand) {
       ShardingSpec spec = parameter_spec(graph_, plan_, parameter, mesh(stage));
       for (size_t d = 0; d < spec.dims.size(); ++d)
-        if (std::find(spec.dims[d].begin(), spec.dims[d].end(), axis) != spec.dims[d].end() && !operand[d].empty()) return operand[d][0];
+        if (std::find(spec.dims[d].begin(), spec.dims[d].end(), axis) != spec.dims[d].end() && !operand[d].empty())
+          return operand[d][0];
       return -1;
     };
     for (size_t i = 0; i < op.inputs.size(); ++i) {
@@ -270,8 +279,10 @@ class Assigner {
       auto strategy = make_strategy(rule, factor_of, {}, m);
       if (!strategy) return invalid_argument("update op {} {} cannot run in {}", op.kind, op.name, spec.to_string());
       // Axis order inside a dim is the spec's (storage axes first), not the strategy's.
-      for (ShardingSpec& s : strategy->inputs) if (s.dims.size() == spec.dims.size()) s = spec;
-      for (ShardingSpec& s : strategy->outputs) if (!is_norm) s = spec;
+      for (ShardingSpec& s : strategy->inputs)
+        if (s.dims.size() == spec.dims.size()) s = spec;
+      for (ShardingSpec& s : strategy->outputs)
+        if (!is_norm) s = spec;
       for (size_t i = 0; i < op.outputs.size(); ++i)
         out_.produced[op.outputs[i].index()] = out_.stored[op.outputs[i].index()] = strategy->outputs[i];
       out_.strategies[op.id.index()] = *strategy;
@@ -288,6 +299,8 @@ class Assigner {
 
 }  // namespace
 
-Result<ShardingAssignment> assign_shardings(const TrainingGraph& graph, const Plan& plan) { return Assigner(graph, plan).run(); }
+Result<ShardingAssignment> assign_shardings(const TrainingGraph& graph, const Plan& plan) {
+  return Assigner(graph, plan).run();
+}
 
 }  // namespace altiplano

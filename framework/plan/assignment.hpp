@@ -1,7 +1,8 @@
 #pragma once
-// ShardingAssignment: what a Plan means for every op and value of a graph: a strategy per op, a storage spec per value. A pure function of
-// (graph, plan); all ranks compute the same. No search: parameters follow the plan, the data axis follows the batch, other axes follow the
-// parameters and activations that are already split, the cheapest reshard decides among what is left.
+// ShardingAssignment: what a Plan means for every op and value of a graph: a strategy per op, a storage spec per value.
+// A pure function of (graph, plan); all ranks compute the same. No search: parameters follow the plan, the data axis
+// follows the batch, other axes follow the parameters and activations that are already split, the cheapest reshard
+// decides among what is left.
 #include <vector>
 
 #include "framework/plan/plan.hpp"
@@ -10,11 +11,11 @@
 namespace altiplano {
 
 struct ShardingAssignment {
-  std::vector<ShardingRule> rules;          ///< by OpId
-  std::vector<StageId> stage_of_op;         ///< by OpId; update ops: the parameter's home stage
-  std::vector<Strategy> strategies;         ///< by OpId, on the mesh of the op's stage
-  std::vector<ShardingSpec> produced;       ///< by ValueId: as its producer leaves it
-  std::vector<ShardingSpec> stored;         ///< by ValueId: as it is kept for its users (a partial result is resolved at once)
+  std::vector<ShardingRule> rules;     ///< by OpId
+  std::vector<StageId> stage_of_op;    ///< by OpId; update ops: the parameter's home stage
+  std::vector<Strategy> strategies;    ///< by OpId, on the mesh of the op's stage
+  std::vector<ShardingSpec> produced;  ///< by ValueId: as its producer leaves it
+  std::vector<ShardingSpec> stored;  ///< by ValueId: as it is kept for its users (a partial result is resolved at once)
   std::vector<ShardingSpec> optimizer;      ///< by ValueId of parameters: spec of optimizer state and reduced gradient
   std::vector<StageId> home;                ///< by ValueId: stage of the producer; parameters: first stage that uses it
   std::vector<std::vector<StageId>> users;  ///< by ValueId: stages with an op that reads it, ascending
@@ -28,8 +29,8 @@ Result<ShardingAssignment> assign_shardings(const TrainingGraph& graph, const Pl
 /// Storage spec of a parameter on a stage's mesh: the plan's, without axes the mesh lacks.
 ShardingSpec parameter_spec(const Graph& graph, const Plan& plan, ValueId parameter, const MeshShape& mesh);
 
-/// ZeRO stage 1: `storage` with the data axis added to the dim where it divides best (even splits first, then the longest); unchanged when no
-/// dim is longer than one element.
+/// ZeRO stage 1: `storage` with the data axis added to the dim where it divides best (even splits first, then the
+/// longest); unchanged when no dim is longer than one element.
 ShardingSpec zero_spec(const ShardingSpec& storage, const Shape& shape, const MeshShape& mesh);
 
 }  // namespace altiplano

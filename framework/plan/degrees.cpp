@@ -13,8 +13,9 @@ Status check_batch(int64_t global_batch, int64_t microbatch, int data) {
   int64_t unit = microbatch * data;
   if (unit > 0 && global_batch % unit == 0) return Status::ok();
   int64_t below = global_batch / unit * unit, above = below + unit;
-  return invalid_argument("train.global_batch_size: {} is not a multiple of micro_batch_size {} x data_parallel_size {} = {}; nearest: {}", global_batch,
-                          microbatch, data, unit, below > 0 ? fmt::format("{}, {}", below, above) : fmt::format("{}", above));
+  return invalid_argument(
+      "train.global_batch_size: {} is not a multiple of micro_batch_size {} x data_parallel_size {} = {}; nearest: {}",
+      global_batch, microbatch, data, unit, below > 0 ? fmt::format("{}, {}", below, above) : fmt::format("{}", above));
 }
 
 std::vector<Flops> layer_flops(const Graph& graph) {
@@ -26,8 +27,10 @@ std::vector<Flops> layer_flops(const Graph& graph) {
     for (ValueId id : op.inputs) inputs.push_back({graph.value(id).shape, graph.value(id).dtype});
     for (ValueId id : op.outputs) outputs.push_back({graph.value(id).shape, graph.value(id).dtype});
     double count = 0;
-    if (definition.flops) count = definition.flops(inputs, outputs, op.attributes);
-    else for (const ValueType& out : outputs) count += static_cast<double>(num_elements(out.shape));
+    if (definition.flops)
+      count = definition.flops(inputs, outputs, op.attributes);
+    else
+      for (const ValueType& out : outputs) count += static_cast<double>(num_elements(out.shape));
     flops[op.layer.index()] += Flops(count);
   }
   return flops;
@@ -49,7 +52,8 @@ std::pair<size_t, size_t> repeated_range(const Graph& graph) {
   return {first, last + 1};
 }
 
-/// Contiguous parts with the smallest possible largest cost; among those the last cut as early as possible (exact dynamic program, n^2 p).
+/// Contiguous parts with the smallest possible largest cost; among those the last cut as early as possible (exact
+/// dynamic program, n^2 p).
 std::vector<int64_t> balanced_split(const std::vector<double>& costs, int parts) {
   size_t n = costs.size();
   std::vector<double> prefix(n + 1, 0.0);
@@ -80,7 +84,8 @@ std::vector<int64_t> balanced_split(const std::vector<double>& costs, int parts)
   return split;
 }
 
-std::vector<std::vector<std::string>> cut_layers(const std::vector<std::string>& layers, const std::vector<int64_t>& split) {
+std::vector<std::vector<std::string>> cut_layers(const std::vector<std::string>& layers,
+                                                 const std::vector<int64_t>& split) {
   std::vector<std::vector<std::string>> stages;
   auto at = layers.begin();
   for (int64_t count : split) {
@@ -92,17 +97,20 @@ std::vector<std::vector<std::string>> cut_layers(const std::vector<std::string>&
 
 }  // namespace
 
-Result<std::vector<std::vector<std::string>>> split_layers(const Graph& graph, int stages, const std::vector<int64_t>& split) {
+Result<std::vector<std::vector<std::string>>> split_layers(const Graph& graph, int stages,
+                                                           const std::vector<int64_t>& split) {
   auto all = static_cast<int64_t>(graph.layers().size());
   auto [first, last] = repeated_range(graph);
   auto repeated = static_cast<int64_t>(last - first);
-  if (stages > all) return invalid_argument("parallel.pipeline_parallel_size: {} stages for {} layers; at most {}", stages, all, all);
+  if (stages > all)
+    return invalid_argument("parallel.pipeline_parallel_size: {} stages for {} layers; at most {}", stages, all, all);
   std::vector<int64_t> counts = split;
   if (counts.empty()) {
     auto flops = layer_flops(graph);
     std::vector<double> costs;
     bool merges = stages <= repeated;  // the odd layers at the ends ride along
-    for (size_t i = merges ? first : 0; i < (merges ? last : static_cast<size_t>(all)); ++i) costs.push_back(flops[i].value);
+    for (size_t i = merges ? first : 0; i < (merges ? last : static_cast<size_t>(all)); ++i)
+      costs.push_back(flops[i].value);
     for (size_t i = 0; merges && i < first; ++i) costs.front() += flops[i].value;
     for (size_t i = last; merges && i < static_cast<size_t>(all); ++i) costs.back() += flops[i].value;
     counts = balanced_split(costs, stages);
@@ -116,14 +124,17 @@ Result<std::vector<std::vector<std::string>>> split_layers(const Graph& graph, i
     counts.front() += static_cast<int64_t>(first);
     counts.back() += all - static_cast<int64_t>(last);
   } else if (sum != all) {
-    return invalid_argument("parallel.pipeline.split: sum {} is neither the model's {} repeated layers nor all its {} layers", sum, repeated, all);
+    return invalid_argument(
+        "parallel.pipeline.split: sum {} is neither the model's {} repeated layers nor all its {} layers", sum,
+        repeated, all);
   }
   for (int64_t count : counts)
     if (count == 0) return invalid_argument("parallel.pipeline.split: a stage would have no layers");
   return cut_layers(graph.layers(), counts);
 }
 
-Result<Plan> plan_from_degrees(const TrainingGraph& training, const Cluster& cluster, const DegreePlanOptions& options) {
+Result<Plan> plan_from_degrees(const TrainingGraph& training, const Cluster& cluster,
+                               const DegreePlanOptions& options) {
   const Degrees& degrees = options.degrees;
   Plan plan;
   plan.model_name = training.graph.name;
@@ -145,7 +156,8 @@ Result<Plan> plan_from_degrees(const TrainingGraph& training, const Cluster& clu
     stage.layers = layers[static_cast<size_t>(s)];
     stage.mesh.axes = {{Axis::kData, degrees.data}, {Axis::kTensor, degrees.tensor}};
     stage.zero = degrees.data > 1 ? options.zero : 0;
-    for (int i = 0; i < degrees.data * degrees.tensor; ++i) stage.slots.emplace_back(s * degrees.data * degrees.tensor + i);
+    for (int i = 0; i < degrees.data * degrees.tensor; ++i)
+      stage.slots.emplace_back(s * degrees.data * degrees.tensor + i);
     plan.stages.push_back(std::move(stage));
   }
   return plan;

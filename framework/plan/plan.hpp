@@ -1,5 +1,6 @@
 #pragma once
-// plan/ (L3): Plan: complete and portable. It names logical slots, never hosts; a Binding maps slots to ranks for one attempt. Plan + graph
+// plan/ (L3): Plan: complete and portable. It names logical slots, never hosts; a Binding maps slots to ranks for one
+// attempt. Plan + graph
 // + Binding determine every rank's Program without another search (design invariant 3).
 #include <map>
 #include <string>
@@ -18,14 +19,14 @@ struct PlanStage {
   std::vector<std::string> layers;  ///< contiguous, in graph order; printed with ranges "block.0-5"
   std::vector<SlotId> slots;        ///< one per device of the mesh, row-major
   MeshShape mesh;
-  int zero = 0;                     ///< 0 or 1
+  int zero = 0;  ///< 0 or 1
 };
 
 struct PlanPrediction {
   Seconds step;
   double tokens_per_second = 0;
-  double bubble = 0;                ///< share of the step
-  std::vector<Bytes> peak_memory;   ///< per stage: the largest of its ranks
+  double bubble = 0;               ///< share of the step
+  std::vector<Bytes> peak_memory;  ///< per stage: the largest of its ranks
 };
 
 struct Plan {
@@ -41,7 +42,8 @@ struct Plan {
   DType compute_dtype = DType::kF32;
   bool sequence_parallel = false;
   std::vector<PlanStage> stages;
-  /// Specs that the defaults do not imply, by glob over value names; the first match in order wins. Parameters: storage spec.
+  /// Specs that the defaults do not imply, by glob over value names; the first match in order wins. Parameters: storage
+  /// spec.
   std::vector<std::pair<std::string, ShardingSpec>> sharding;
   PlanPrediction predicted;
   std::string planner;  ///< "planner/manual"
@@ -59,8 +61,9 @@ struct Binding {
   static Binding identity(int num_slots);
 };
 
-/// Proves that the plan can be lowered for this graph: every layer on one stage in order, slots distinct, batch arithmetic exact, equal data
-/// degrees, known axes, specs fit their values, fingerprints match. Messages carry the numbers and the valid alternatives.
+/// Proves that the plan can be lowered for this graph: every layer on one stage in order, slots distinct, batch
+/// arithmetic exact, equal data degrees, known axes, specs fit their values, fingerprints match. Messages carry the
+/// numbers and the valid alternatives.
 Status verify_plan(const Plan& plan, const TrainingGraph& graph);
 
 /// Layers of the graph by stage; ops of each stage follow their layer.

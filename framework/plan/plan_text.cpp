@@ -28,7 +28,8 @@ std::string layers_text(const std::vector<std::string>& layers) {
       if (!next || next->first != first->first || next->second != first->second + static_cast<int64_t>(end - i)) break;
       ++end;
     }
-    parts.push_back(end - i > 1 ? fmt::format("{}-{}", layers[i], first->second + static_cast<int64_t>(end - i) - 1) : layers[i]);
+    parts.push_back(end - i > 1 ? fmt::format("{}-{}", layers[i], first->second + static_cast<int64_t>(end - i) - 1)
+                                : layers[i]);
     i = end;
   }
   return "[" + join(parts, ", ") + "]";
@@ -67,9 +68,11 @@ class PlanReader {
     Plan plan;
     ALTIPLANO_ASSIGN(int64_t version, integer(root, "altiplano_plan"));
     if (version != Plan::kFormatVersion)
-      return fail(root["altiplano_plan"], "altiplano_plan", fmt::format("format {}, this version reads {}", version, Plan::kFormatVersion));
-    ALTIPLANO_RETURN_IF_ERROR(known_keys(root, "", {"altiplano_plan", "graph", "cluster", "batch", "schedule", "precision",
-                                                    "sequence_parallel", "stages", "sharding", "predicted", "planner"}));
+      return fail(root["altiplano_plan"], "altiplano_plan",
+                  fmt::format("format {}, this version reads {}", version, Plan::kFormatVersion));
+    ALTIPLANO_RETURN_IF_ERROR(known_keys(root, "",
+                                         {"altiplano_plan", "graph", "cluster", "batch", "schedule", "precision",
+                                          "sequence_parallel", "stages", "sharding", "predicted", "planner"}));
     ALTIPLANO_RETURN_IF_ERROR(read_head(root, plan));
     ALTIPLANO_RETURN_IF_ERROR(read_stages(root["stages"], plan));
     ALTIPLANO_RETURN_IF_ERROR(read_sharding(root["sharding"], plan));
@@ -92,10 +95,13 @@ class PlanReader {
     plan.chunks = static_cast<int>(chunks);
     ALTIPLANO_ASSIGN(std::string dtype, text(root["precision"], "compute", "precision."));
     auto parsed = dtype_from_string(dtype);
-    if (!parsed) return fail(root["precision"]["compute"], "precision.compute", fmt::format("'{}' is no floating type; valid: f32, bf16, f64", dtype));
+    if (!parsed)
+      return fail(root["precision"]["compute"], "precision.compute",
+                  fmt::format("'{}' is no floating type; valid: f32, bf16, f64", dtype));
     plan.compute_dtype = *parsed;
     ALTIPLANO_ASSIGN(std::string sequence, text(root, "sequence_parallel", ""));
-    if (sequence != "true" && sequence != "false") return fail(root["sequence_parallel"], "sequence_parallel", "expected true or false");
+    if (sequence != "true" && sequence != "false")
+      return fail(root["sequence_parallel"], "sequence_parallel", "expected true or false");
     plan.sequence_parallel = sequence == "true";
     ALTIPLANO_ASSIGN(plan.planner, text(root, "planner", ""));
     return Status::ok();
@@ -106,7 +112,8 @@ class PlanReader {
     for (const auto& item : node) {
       PlanStage stage;
       ALTIPLANO_ASSIGN(stage.name, text(item, "name", "stages."));
-      if (!item["layers"] || !item["layers"].IsSequence()) return fail(item, "stages.layers", "expected a list of layers");
+      if (!item["layers"] || !item["layers"].IsSequence())
+        return fail(item, "stages.layers", "expected a list of layers");
       for (const auto& layer : item["layers"])
         for (std::string& name : expand_layers(layer.Scalar())) stage.layers.push_back(std::move(name));
       ALTIPLANO_ASSIGN(std::string slots, text(item, "slots", "stages."));
@@ -115,7 +122,8 @@ class PlanReader {
       for (const auto& entry : item["mesh"]) {
         auto axis = axis_from_string(entry.first.Scalar());
         auto degree = entry.second.IsScalar() ? parse_int(entry.second.Scalar()) : std::nullopt;
-        if (!axis || !degree) return fail(entry.first, "stages.mesh", fmt::format("'{}' is no axis with a degree", entry.first.Scalar()));
+        if (!axis || !degree)
+          return fail(entry.first, "stages.mesh", fmt::format("'{}' is no axis with a degree", entry.first.Scalar()));
         stage.mesh.axes.emplace_back(*axis, static_cast<int>(*degree));
       }
       ALTIPLANO_ASSIGN(int64_t zero, integer(item, "zero", "stages."));
@@ -130,7 +138,8 @@ class PlanReader {
       auto ends = split(part, '-');
       auto first = parse_int(trim(ends[0]));
       auto last = parse_int(trim(ends.back()));
-      if (!first || !last || ends.size() > 2 || *last < *first || *last > 1'000'000) return fail(node, "stages.slots", fmt::format("'{}' is no list like 0-3,6", slots));
+      if (!first || !last || ends.size() > 2 || *last < *first || *last > 1'000'000)
+        return fail(node, "stages.slots", fmt::format("'{}' is no list like 0-3,6", slots));
       for (int64_t slot = *first; slot <= *last; ++slot) stage.slots.emplace_back(slot);
     }
     return Status::ok();
@@ -140,7 +149,8 @@ class PlanReader {
     if (!node) return Status::ok();
     if (!node.IsMap()) return fail(node, "sharding", "expected a map name: spec");
     for (const auto& entry : node) {
-      auto spec = entry.second.IsScalar() ? ShardingSpec::parse(entry.second.Scalar()) : Result<ShardingSpec>(invalid_argument("expected a text"));
+      auto spec = entry.second.IsScalar() ? ShardingSpec::parse(entry.second.Scalar())
+                                          : Result<ShardingSpec>(invalid_argument("expected a text"));
       if (!spec.is_ok()) return fail(entry.second, "sharding." + entry.first.Scalar(), spec.status().message());
       plan.sharding.emplace_back(entry.first.Scalar(), *spec);
     }
@@ -167,7 +177,8 @@ class PlanReader {
       std::string key = entry.first.Scalar();
       if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
       auto suggestion = did_you_mean(key, keys);
-      return fail(entry.first, prefix + key, "unknown key" + (suggestion ? "; did you mean " + *suggestion + "?" : std::string()));
+      return fail(entry.first, prefix + key,
+                  "unknown key" + (suggestion ? "; did you mean " + *suggestion + "?" : std::string()));
     }
     return Status::ok();
   }
@@ -192,7 +203,8 @@ class PlanReader {
     ALTIPLANO_ASSIGN(std::string value, text(node, key, prefix));
     char* end = nullptr;
     uint64_t parsed = std::strtoull(value.c_str(), &end, 16);
-    if (value.empty() || *end != '\0') return fail(node[key], prefix + key, fmt::format("got '{}', expected a hexadecimal number", value));
+    if (value.empty() || *end != '\0')
+      return fail(node[key], prefix + key, fmt::format("got '{}', expected a hexadecimal number", value));
     return parsed;
   }
   Status fail(const YAML::Node& node, const std::string& key, const std::string& what) const {
@@ -208,21 +220,22 @@ std::string Plan::to_yaml() const {
   std::string out = fmt::format("altiplano_plan: {}\n", kFormatVersion);
   out += fmt::format("graph: {{model: {}, fingerprint: {:016x}}}\n", model_name, graph_fingerprint);
   out += fmt::format("cluster: {{shape: \"{}\", fingerprint: {:016x}}}\n", cluster_shape, cluster_fingerprint);
-  out += fmt::format("batch: {{global: {}, microbatch: {}, microbatches: {}, replicas: {}}}\n", global_batch, microbatch, num_microbatches,
-                     data_degree());
+  out += fmt::format("batch: {{global: {}, microbatch: {}, microbatches: {}, replicas: {}}}\n", global_batch,
+                     microbatch, num_microbatches, data_degree());
   out += fmt::format("schedule: {{kind: {}, chunks: {}}}\n", schedule, chunks);
   out += fmt::format("precision: {{compute: {}}}\n", to_string(compute_dtype));
   out += fmt::format("sequence_parallel: {}\nplanner: {}\nstages:\n", sequence_parallel, planner);
   for (const PlanStage& stage : stages)
-    out += fmt::format("  - {{name: {}, layers: {}, slots: \"{}\", mesh: {}, zero: {}}}\n", stage.name, layers_text(stage.layers),
-                       slots_text(stage.slots), stage.mesh.to_string(), stage.zero);
+    out += fmt::format("  - {{name: {}, layers: {}, slots: \"{}\", mesh: {}, zero: {}}}\n", stage.name,
+                       layers_text(stage.layers), slots_text(stage.slots), stage.mesh.to_string(), stage.zero);
   if (!sharding.empty()) out += "sharding:\n";
   for (const auto& [pattern, spec] : sharding) out += fmt::format("  \"{}\": \"{}\"\n", pattern, spec.to_string());
   if (predicted.peak_memory.empty()) return out;
   std::vector<std::string> peaks;
   for (Bytes peak : predicted.peak_memory) peaks.push_back(std::to_string(peak.value));
-  out += fmt::format("predicted: {{step_seconds: {:.6g}, tokens_per_second: {:.6g}, bubble: {:.4g}, peak_memory_bytes: [{}]}}\n",
-                     predicted.step.value, predicted.tokens_per_second, predicted.bubble, join(peaks, ", "));
+  out += fmt::format(
+      "predicted: {{step_seconds: {:.6g}, tokens_per_second: {:.6g}, bubble: {:.4g}, peak_memory_bytes: [{}]}}\n",
+      predicted.step.value, predicted.tokens_per_second, predicted.bubble, join(peaks, ", "));
   return out;
 }
 

@@ -10,8 +10,8 @@ namespace {
 Status check_fingerprint(const Plan& plan, const TrainingGraph& training) {
   uint64_t actual = training.graph.fingerprint();
   if (plan.graph_fingerprint == 0 || plan.graph_fingerprint == actual) return Status::ok();
-  return invalid_argument("plan is for model {} with fingerprint {:016x}, the job's model {} has {:016x}", plan.model_name,
-                          plan.graph_fingerprint, training.graph.name, actual);
+  return invalid_argument("plan is for model {} with fingerprint {:016x}, the job's model {} has {:016x}",
+                          plan.model_name, plan.graph_fingerprint, training.graph.name, actual);
 }
 
 Status check_layers(const Plan& plan, const Graph& graph) {
@@ -27,8 +27,9 @@ Status check_layers(const Plan& plan, const Graph& graph) {
     if (i >= in_order.size()) return invalid_argument("plan puts layer {} on no stage", graph.layers()[i]);
     if (i >= graph.layers().size()) return invalid_argument("plan names layer {} twice", in_order[i]);
     if (in_order[i] != graph.layers()[i])
-      return invalid_argument("plan has layer {} where the model's order has {}; stages take contiguous layers in order", in_order[i],
-                              graph.layers()[i]);
+      return invalid_argument(
+          "plan has layer {} where the model's order has {}; stages take contiguous layers in order", in_order[i],
+          graph.layers()[i]);
   }
   return Status::ok();
 }
@@ -37,34 +38,42 @@ Status check_meshes(const Plan& plan) {
   std::set<SlotId> seen;
   for (const PlanStage& stage : plan.stages) {
     if (stage.mesh.num_devices() != static_cast<int>(stage.slots.size()))
-      return invalid_argument("plan stage {} has mesh {} of {} devices and {} slots", stage.name, stage.mesh.to_string(),
-                              stage.mesh.num_devices(), stage.slots.size());
+      return invalid_argument("plan stage {} has mesh {} of {} devices and {} slots", stage.name,
+                              stage.mesh.to_string(), stage.mesh.num_devices(), stage.slots.size());
     for (SlotId slot : stage.slots)
-      if (!seen.insert(slot).second) return invalid_argument("plan stage {} uses slot {}, which another stage has", stage.name, slot);
+      if (!seen.insert(slot).second)
+        return invalid_argument("plan stage {} uses slot {}, which another stage has", stage.name, slot);
     for (const auto& [axis, degree] : stage.mesh.axes) {
-      if (degree < 1) return invalid_argument("plan stage {}: degree {} of axis {} must be at least 1", stage.name, degree, to_string(axis));
+      if (degree < 1)
+        return invalid_argument("plan stage {}: degree {} of axis {} must be at least 1", stage.name, degree,
+                                to_string(axis));
       if (axis != Axis::kData && axis != Axis::kTensor)
-        return invalid_argument("plan stage {}: axis {} cannot be run yet; valid: data, tensor", stage.name, to_string(axis));
+        return invalid_argument("plan stage {}: axis {} cannot be run yet; valid: data, tensor", stage.name,
+                                to_string(axis));
     }
     if (stage.mesh.degree(Axis::kData) != plan.data_degree())
       return invalid_argument("plan stage {} has data degree {}, stage {} has {}; all stages need the same", stage.name,
                               stage.mesh.degree(Axis::kData), plan.stages[0].name, plan.data_degree());
-    if (stage.zero < 0 || stage.zero > 1) return invalid_argument("plan stage {}: zero {} is not one of 0, 1", stage.name, stage.zero);
+    if (stage.zero < 0 || stage.zero > 1)
+      return invalid_argument("plan stage {}: zero {} is not one of 0, 1", stage.name, stage.zero);
   }
   for (int i = 0; i < plan.num_slots(); ++i)
-    if (!seen.count(SlotId(i))) return invalid_argument("plan has {} slots and does not use slot {}", plan.num_slots(), i);
+    if (!seen.count(SlotId(i)))
+      return invalid_argument("plan has {} slots and does not use slot {}", plan.num_slots(), i);
   return Status::ok();
 }
 
 Status check_batch(const Plan& plan, const TrainingGraph& training) {
   int64_t batch = training.graph.value(training.inputs[0]).shape[0];
-  if (plan.global_batch != batch) return invalid_argument("plan has global batch {}, the job has {}", plan.global_batch, batch);
+  if (plan.global_batch != batch)
+    return invalid_argument("plan has global batch {}, the job has {}", plan.global_batch, batch);
   if (plan.microbatch < 1 || plan.num_microbatches < 1)
-    return invalid_argument("plan has microbatch {} x {} microbatches; both must be at least 1", plan.microbatch, plan.num_microbatches);
+    return invalid_argument("plan has microbatch {} x {} microbatches; both must be at least 1", plan.microbatch,
+                            plan.num_microbatches);
   int64_t product = plan.microbatch * plan.num_microbatches * plan.data_degree();
   if (product != batch)
-    return invalid_argument("plan: microbatch {} x microbatches {} x data {} = {}, the global batch is {}", plan.microbatch,
-                            plan.num_microbatches, plan.data_degree(), product, batch);
+    return invalid_argument("plan: microbatch {} x microbatches {} x data {} = {}, the global batch is {}",
+                            plan.microbatch, plan.num_microbatches, plan.data_degree(), product, batch);
   return Status::ok();
 }
 
@@ -77,7 +86,8 @@ Status check_specs(const Plan& plan, const Graph& graph) {
       matched = true;
       Status status = check_spec(spec, value.shape);
       if (!status.is_ok()) return status.with_context(fmt::format("plan, sharding of {}", value.name));
-      if (!spec.partial.is_empty()) return invalid_argument("plan, sharding of {}: a parameter cannot be stored partial", value.name);
+      if (!spec.partial.is_empty())
+        return invalid_argument("plan, sharding of {}: a parameter cannot be stored partial", value.name);
     }
     if (!matched) return invalid_argument("plan, sharding: '{}' matches no parameter of the model", pattern);
   }
@@ -95,7 +105,8 @@ Status verify_plan(const Plan& plan, const TrainingGraph& training) {
   ALTIPLANO_RETURN_IF_ERROR(check_batch(plan, training));
   ALTIPLANO_RETURN_IF_ERROR(check_specs(plan, training.graph));
   if (plan.compute_dtype != training.compute_dtype)
-    return invalid_argument("plan computes in {}, the job in {}", to_string(plan.compute_dtype), to_string(training.compute_dtype));
+    return invalid_argument("plan computes in {}, the job in {}", to_string(plan.compute_dtype),
+                            to_string(training.compute_dtype));
   return Status::ok();
 }
 

@@ -22,7 +22,8 @@ int64_t assign_offsets(std::vector<LiveRange>& ranges) {
       at = std::max(at, p.offset + align_up(p.bytes));
     }
     range.offset = at;
-    auto position = std::upper_bound(placed.begin(), placed.end(), at, [&](int64_t offset, size_t p) { return offset < ranges[p].offset; });
+    auto position = std::upper_bound(placed.begin(), placed.end(), at,
+                                     [&](int64_t offset, size_t p) { return offset < ranges[p].offset; });
     placed.insert(position, index);
     total = std::max(total, at + align_up(range.bytes));
   }

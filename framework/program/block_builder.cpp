@@ -7,7 +7,11 @@
 namespace altiplano {
 
 BlockBuilder::BlockBuilder(const LoweringContext& context, Program& program, int mesh_index, Block& block)
-    : context_(context), program_(program), mesh_(context.mesh(program.stage)), mesh_index_(mesh_index), block_(block),
+    : context_(context),
+      program_(program),
+      mesh_(context.mesh(program.stage)),
+      mesh_index_(mesh_index),
+      block_(block),
       first_buffer_(program.buffers.size()) {}
 
 BufferId BlockBuilder::work_buffer(const std::string& name, DType dtype, const std::vector<int64_t>& extents) {
@@ -34,15 +38,18 @@ int BlockBuilder::emit(Instruction instruction) {
   });
   std::sort(instruction.after.begin(), instruction.after.end());
   instruction.after.erase(std::unique(instruction.after.begin(), instruction.after.end()), instruction.after.end());
-  bool is_asynchronous = std::holds_alternative<CollectiveInstruction>(instruction.what) || std::holds_alternative<RecvInstruction>(instruction.what);
+  bool is_asynchronous = std::holds_alternative<CollectiveInstruction>(instruction.what) ||
+                         std::holds_alternative<RecvInstruction>(instruction.what);
   if (is_asynchronous) for_each_buffer(instruction, [&](BufferId buffer, bool) { pending_[buffer] = index; });
   block_.instructions.push_back(std::move(instruction));
   return index;
 }
 
-int BlockBuilder::copy(BufferId source, const Box& source_box, BufferId destination, const Box& destination_box, const Box& part, bool add,
-                       const std::string& label, int64_t source_offset, int64_t destination_offset) {
-  CopyInstruction what{source, destination, {source_box, destination_box, part}, add, source_offset, destination_offset};
+int BlockBuilder::copy(BufferId source, const Box& source_box, BufferId destination, const Box& destination_box,
+                       const Box& part, bool add, const std::string& label, int64_t source_offset,
+                       int64_t destination_offset) {
+  CopyInstruction what{source, destination,   {source_box, destination_box, part},
+                       add,    source_offset, destination_offset};
   return emit({what, StreamKind::kCompute, {}, label});
 }
 
@@ -53,7 +60,8 @@ BufferId BlockBuilder::version(ValueId value, const ShardingSpec& stored, const 
   auto source = versions_.find({value, normalized(stored, mesh_)});
   const Value& v = context_.graph.value(value);
   ALTIPLANO_ASSERT(source != versions_.end(), "block {} has no {} in {}", block_.name, v.name, stored.to_string());
-  ReshardItem item{v.name, context_.block_shape(value), v.dtype, source->first.second, wanted, source->second, out, false};
+  ReshardItem item{v.name, context_.block_shape(value), v.dtype, source->first.second, wanted, source->second, out,
+                   false};
   reshard({&item});
   versions_[{value, wanted}] = item.out;
   return item.out;
@@ -74,10 +82,12 @@ int64_t BlockBuilder::finish() {
     for_each_buffer(instruction, [&](BufferId id, bool) { touch(id, static_cast<int>(i)); });
     // What an asynchronous instruction touches lives until somebody waited for it.
     for (int before : instruction.after)
-      for_each_buffer(block_.instructions[static_cast<size_t>(before)], [&](BufferId id, bool) { touch(id, static_cast<int>(i)); });
+      for_each_buffer(block_.instructions[static_cast<size_t>(before)],
+                      [&](BufferId id, bool) { touch(id, static_cast<int>(i)); });
   }
   for (const auto& [buffer, index] : pending_)
-    for_each_buffer(block_.instructions[static_cast<size_t>(index)], [&](BufferId id, bool) { touch(id, static_cast<int>(block_.instructions.size()) - 1); });
+    for_each_buffer(block_.instructions[static_cast<size_t>(index)],
+                    [&](BufferId id, bool) { touch(id, static_cast<int>(block_.instructions.size()) - 1); });
   for (size_t i = 0; i < ranges.size(); ++i) {
     const Buffer& buffer = program_.buffers[first_buffer_ + i];
     ranges[i].bytes = buffer.arena == Arena::kWork ? buffer.bytes : 0;  // buckets lie in the persistent arena

@@ -1,6 +1,6 @@
 #pragma once
-// BlockBuilder writes the instructions of one block of one rank: knows which version (spec) of a value lies in which buffer, reshards on
-// demand, and at the end lays its work buffers out by lifetime.
+// BlockBuilder writes the instructions of one block of one rank: knows which version (spec) of a value lies in which
+// buffer, reshards on demand, and at the end lays its work buffers out by lifetime.
 #include <map>
 #include <optional>
 
@@ -16,7 +16,7 @@ struct ReshardItem {
   DType dtype = DType::kF32;
   ShardingSpec from, to;
   BufferId in;
-  BufferId out;              ///< where the result must end up; invalid: anywhere (set on return)
+  BufferId out;                ///< where the result must end up; invalid: anywhere (set on return)
   bool may_overwrite = false;  ///< `in` may be used for the result (gradient accumulators)
 };
 
@@ -26,13 +26,14 @@ class BlockBuilder {
 
   BufferId work_buffer(const std::string& name, DType dtype, const std::vector<int64_t>& extents);
   int emit(Instruction instruction);
-  int copy(BufferId source, const Box& source_box, BufferId destination, const Box& destination_box, const Box& part, bool add,
-           const std::string& label, int64_t source_offset = 0, int64_t destination_offset = 0);
+  int copy(BufferId source, const Box& source_box, BufferId destination, const Box& destination_box, const Box& part,
+           bool add, const std::string& label, int64_t source_offset = 0, int64_t destination_offset = 0);
 
   /// Makes a version of a value known.
   void define(ValueId value, const ShardingSpec& spec, BufferId buffer) { versions_[{value, spec}] = buffer; }
   bool has(ValueId value, const ShardingSpec& spec) const { return versions_.count({value, spec}) != 0; }
-  /// The buffer of `value` in `spec`, resharded from the stored version when there is none yet. `out`: where it must end up.
+  /// The buffer of `value` in `spec`, resharded from the stored version when there is none yet. `out`: where it must
+  /// end up.
   BufferId version(ValueId value, const ShardingSpec& stored, const ShardingSpec& spec, BufferId out = BufferId());
 
   /// Reshards several tensors; those with the same path share their collectives (buckets).
@@ -61,7 +62,9 @@ class BlockBuilder {
   void unpack(Move& move, size_t s, const std::vector<int>& members, BufferId wire, int64_t offset, int64_t stride);
   BufferId destination(const Move& move, size_t s);
   std::optional<BufferId> adjacent_range(const std::vector<Move>& moves);
-  Box box(const Move& move, const ShardingSpec& spec, int index) const { return local_box(spec, move.item->shape, mesh_, index); }
+  Box box(const Move& move, const ShardingSpec& spec, int index) const {
+    return local_box(spec, move.item->shape, mesh_, index);
+  }
   Box mine(const Move& move, const ShardingSpec& spec) const { return box(move, spec, mesh_index_); }
 
   const LoweringContext& context_;

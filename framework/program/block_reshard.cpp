@@ -1,5 +1,5 @@
-// BlockBuilder's resharding: how each step of a path becomes copies and collectives. Tensors lie exactly (uneven blocks are just shorter);
-// only wire buffers are padded to equal pieces, and padding is never unpacked.
+// BlockBuilder's resharding: how each step of a path becomes copies and collectives. Tensors lie exactly (uneven blocks
+// are just shorter); only wire buffers are padded to equal pieces, and padding is never unpacked.
 #include <algorithm>
 
 #include "framework/program/arena.hpp"
@@ -27,10 +27,14 @@ ReduceKind reduce_of(const ReshardStep& step) {
 
 CollectiveKind collective_of(ReshardKind kind) {
   switch (kind) {
-    case ReshardKind::kAllGather: return CollectiveKind::kAllGather;
-    case ReshardKind::kReduceScatter: return CollectiveKind::kReduceScatter;
-    case ReshardKind::kAllToAll: return CollectiveKind::kAllToAll;
-    default: return CollectiveKind::kAllReduce;
+    case ReshardKind::kAllGather:
+      return CollectiveKind::kAllGather;
+    case ReshardKind::kReduceScatter:
+      return CollectiveKind::kReduceScatter;
+    case ReshardKind::kAllToAll:
+      return CollectiveKind::kAllToAll;
+    default:
+      return CollectiveKind::kAllReduce;
   }
 }
 
@@ -57,7 +61,8 @@ void BlockBuilder::reshard(std::vector<ReshardItem*> items) {
     std::vector<Move> bucket;
     int64_t bytes = 0;
     for (Move& move : by_path[signature]) {
-      bytes += local_box(move.item->from, move.item->shape, mesh_, mesh_index_).num_elements() * size_of(move.item->dtype);
+      bytes +=
+          local_box(move.item->from, move.item->shape, mesh_, mesh_index_).num_elements() * size_of(move.item->dtype);
       bucket.push_back(std::move(move));
       if (bytes < context_.options.bucket_bytes) continue;
       run(std::move(bucket));
@@ -71,10 +76,18 @@ void BlockBuilder::reshard(std::vector<ReshardItem*> items) {
 void BlockBuilder::run(std::vector<Move> moves) {
   for (size_t s = 0; s < moves[0].path.size(); ++s) {
     switch (moves[0].path[s].kind) {
-      case ReshardKind::kSlice: for (Move& move : moves) slice(move, s); break;
-      case ReshardKind::kToPartial: for (Move& move : moves) to_partial(move, s); break;
-      case ReshardKind::kAllReduce: all_reduce(moves, s); break;
-      default: exchange(moves, s); break;
+      case ReshardKind::kSlice:
+        for (Move& move : moves) slice(move, s);
+        break;
+      case ReshardKind::kToPartial:
+        for (Move& move : moves) to_partial(move, s);
+        break;
+      case ReshardKind::kAllReduce:
+        all_reduce(moves, s);
+        break;
+      default:
+        exchange(moves, s);
+        break;
     }
   }
   for (Move& move : moves) {
@@ -139,7 +152,12 @@ void BlockBuilder::all_reduce(std::vector<Move>& moves, size_t s) {
   for (int member : mesh_.group(mesh_index_, step.axes)) ranks.push_back(context_.rank_at(program_.stage, member));
   GroupId group = context_.find_group(ranks);
   auto reduce = [&](BufferId in, BufferId out, const std::string& name) {
-    CollectiveInstruction what{CollectiveKind::kAllReduce, reduce_of(step), group, in, out, program_.buffer(in).bytes / size_of(program_.buffer(in).dtype)};
+    CollectiveInstruction what{CollectiveKind::kAllReduce,
+                               reduce_of(step),
+                               group,
+                               in,
+                               out,
+                               program_.buffer(in).bytes / size_of(program_.buffer(in).dtype)};
     emit({what, StreamKind::kCollective, {}, "all_reduce " + name});
   };
   if (auto range = adjacent_range(moves)) {
@@ -150,7 +168,8 @@ void BlockBuilder::all_reduce(std::vector<Move>& moves, size_t s) {
     return;
   }
   for (Move& move : moves) {
-    BufferId to = move.item->may_overwrite && !(move.is_last(s) && move.item->out.is_valid()) ? move.at : destination(move, s);
+    BufferId to =
+        move.item->may_overwrite && !(move.is_last(s) && move.item->out.is_valid()) ? move.at : destination(move, s);
     reduce(move.at, to, move.item->name);
     move.at = to;
   }
@@ -165,12 +184,14 @@ int64_t BlockBuilder::chunk_elements(const Move& move, size_t s, const std::vect
     if (step.kind == ReshardKind::kReduceScatter) chunk = std::max(chunk, box(move, step.after, member).num_elements());
     if (step.kind != ReshardKind::kAllToAll) continue;
     for (int other : members)
-      if (auto piece = intersect(box(move, step.before, member), box(move, step.after, other))) chunk = std::max(chunk, piece->num_elements());
+      if (auto piece = intersect(box(move, step.before, member), box(move, step.after, other)))
+        chunk = std::max(chunk, piece->num_elements());
   }
   return chunk;
 }
 
-void BlockBuilder::pack(const Move& move, size_t s, const std::vector<int>& members, BufferId wire, int64_t offset, int64_t stride) {
+void BlockBuilder::pack(const Move& move, size_t s, const std::vector<int>& members, BufferId wire, int64_t offset,
+                        int64_t stride) {
   const ReshardStep& step = move.path[s];
   Box before = mine(move, step.before);
   for (size_t k = 0; k < members.size(); ++k) {
@@ -178,11 +199,13 @@ void BlockBuilder::pack(const Move& move, size_t s, const std::vector<int>& memb
     Box piece = step.kind == ReshardKind::kAllGather ? before : box(move, step.after, members[k]);
     auto part = intersect(before, piece);
     if (!part || part->is_empty()) continue;
-    copy(move.at, before, wire, *part, *part, false, "pack " + move.item->name, 0, offset + static_cast<int64_t>(k) * stride);
+    copy(move.at, before, wire, *part, *part, false, "pack " + move.item->name, 0,
+         offset + static_cast<int64_t>(k) * stride);
   }
 }
 
-void BlockBuilder::unpack(Move& move, size_t s, const std::vector<int>& members, BufferId wire, int64_t offset, int64_t stride) {
+void BlockBuilder::unpack(Move& move, size_t s, const std::vector<int>& members, BufferId wire, int64_t offset,
+                          int64_t stride) {
   const ReshardStep& step = move.path[s];
   Box after = mine(move, step.after);
   BufferId to = destination(move, s);
@@ -191,7 +214,8 @@ void BlockBuilder::unpack(Move& move, size_t s, const std::vector<int>& members,
     Box piece = step.kind == ReshardKind::kReduceScatter ? after : box(move, step.before, members[k]);
     auto part = intersect(after, piece);
     if (!part || part->is_empty()) continue;
-    copy(wire, *part, to, after, *part, false, "unpack " + move.item->name, offset + static_cast<int64_t>(k) * stride, 0);
+    copy(wire, *part, to, after, *part, false, "unpack " + move.item->name, offset + static_cast<int64_t>(k) * stride,
+         0);
   }
   move.at = to;
 }
@@ -212,21 +236,25 @@ void BlockBuilder::exchange(std::vector<Move>& moves, size_t s) {
     offsets.push_back(stride * size_of(dtype));
     stride += chunk;
     const ShardingSpec& split = step.kind == ReshardKind::kAllGather ? move.path[s].before : move.path[s].after;
-    for (int member : members) is_padded = is_padded || box(move, split, member).num_elements() != chunk || step.kind == ReshardKind::kAllToAll;
+    for (int member : members)
+      is_padded = is_padded || box(move, split, member).num_elements() != chunk || step.kind == ReshardKind::kAllToAll;
   }
   bool many_in = step.kind != ReshardKind::kAllGather, many_out = step.kind != ReshardKind::kReduceScatter;
-  // One tensor whose even pieces lie in order needs no packing on the side that has them all; the other side is a piece already.
+  // One tensor whose even pieces lie in order needs no packing on the side that has them all; the other side is a piece
+  // already.
   bool is_direct = moves.size() == 1 && !is_padded;
   bool direct_in = is_direct && (!many_in || splits_contiguously(mine(moves[0], step.before), step.dim));
   bool direct_out = is_direct && (!many_out || splits_contiguously(mine(moves[0], step.after), step.dim));
-  std::string label = fmt::format("{} {}{}", to_string(step.kind), moves[0].item->name, moves.size() > 1 ? fmt::format(" and {} more", moves.size() - 1) : "");
+  std::string label = fmt::format("{} {}{}", to_string(step.kind), moves[0].item->name,
+                                  moves.size() > 1 ? fmt::format(" and {} more", moves.size() - 1) : "");
 
   BufferId in = direct_in ? moves[0].at : work_buffer("wire " + label, dtype, {many_in ? n * stride : stride});
   if (!direct_in) {
     if (is_padded || moves.size() > 1) emit({FillInstruction{in}, StreamKind::kCompute, {}, "clear " + label});
     for (size_t i = 0; i < moves.size(); ++i) pack(moves[i], s, members, in, offsets[i], stride * size_of(dtype));
   }
-  BufferId out = direct_out ? destination(moves[0], s) : work_buffer("wire out " + label, dtype, {many_out ? n * stride : stride});
+  BufferId out =
+      direct_out ? destination(moves[0], s) : work_buffer("wire out " + label, dtype, {many_out ? n * stride : stride});
   CollectiveInstruction what{collective_of(step.kind), reduce_of(step), context_.find_group(ranks), in, out, stride};
   emit({what, StreamKind::kCollective, {}, label});
   if (direct_out) {

@@ -8,13 +8,16 @@ namespace {
 
 Status check_timetable(const Plan& plan, const Timetable& timetable) {
   if (timetable.num_stages != static_cast<int>(plan.stages.size()) || timetable.workers.size() != plan.stages.size())
-    return invalid_argument("schedule {} made {} stages on {} workers, the plan has {} stages", plan.schedule, timetable.num_stages,
-                            timetable.workers.size(), plan.stages.size());
+    return invalid_argument("schedule {} made {} stages on {} workers, the plan has {} stages", plan.schedule,
+                            timetable.num_stages, timetable.workers.size(), plan.stages.size());
   if (timetable.num_microbatches != plan.num_microbatches)
-    return invalid_argument("schedule {} made {} microbatches, the plan has {}", plan.schedule, timetable.num_microbatches, plan.num_microbatches);
+    return invalid_argument("schedule {} made {} microbatches, the plan has {}", plan.schedule,
+                            timetable.num_microbatches, plan.num_microbatches);
   for (size_t w = 0; w < timetable.workers.size(); ++w) {
     if (timetable.chunk_stage[w].size() != 1 || timetable.chunk_stage[w][0] != StageId(static_cast<int64_t>(w)))
-      return invalid_argument("schedule {} gives worker {} other chunks than stage {}; only one chunk per worker can be run", plan.schedule, w, w);
+      return invalid_argument(
+          "schedule {} gives worker {} other chunks than stage {}; only one chunk per worker can be run", plan.schedule,
+          w, w);
     for (const Action& action : timetable.workers[w])
       if (action.kind != ActionKind::kForward && action.kind != ActionKind::kBackward)
         return invalid_argument("schedule {} uses action {}, which cannot be run", plan.schedule, action.to_string());
@@ -24,11 +27,12 @@ Status check_timetable(const Plan& plan, const Timetable& timetable) {
 
 }  // namespace
 
-Result<std::vector<Program>> lower(const TrainingGraph& graph, const Plan& plan, const Timetable& timetable, const Binding& binding,
-                                   const LoweringOptions& options) {
+Result<std::vector<Program>> lower(const TrainingGraph& graph, const Plan& plan, const Timetable& timetable,
+                                   const Binding& binding, const LoweringOptions& options) {
   ALTIPLANO_RETURN_IF_ERROR(check_timetable(plan, timetable));
   if (static_cast<int>(binding.rank_of_slot.size()) != plan.num_slots())
-    return invalid_argument("the binding has {} ranks, the plan {} slots", binding.rank_of_slot.size(), plan.num_slots());
+    return invalid_argument("the binding has {} ranks, the plan {} slots", binding.rank_of_slot.size(),
+                            plan.num_slots());
   ALTIPLANO_ASSIGN(ShardingAssignment assignment, assign_shardings(graph, plan));
   LoweringContext context(graph, plan, timetable, binding, std::move(assignment), options);
   std::vector<Program> programs(static_cast<size_t>(plan.num_slots()));

@@ -1,9 +1,9 @@
 #pragma once
-// Lowering: Plan + TrainingGraph + Timetable + Binding -> Program per rank. Pure: every rank can compute every other rank's Program, so that
-// the verifier sees them all and no rank negotiates anything.
+// Lowering: Plan + TrainingGraph + Timetable + Binding -> Program per rank. Pure: every rank can compute every other
+// rank's Program, so that the verifier sees them all and no rank negotiates anything.
 //
-// The way: assign_shardings (plan/) says how every op runs and every value lies; LoweringContext derives what crosses stages; RankLowering
-// writes the blocks F, B, V, G, U of one rank; lay_out_work gives buffers their offsets.
+// The way: assign_shardings (plan/) says how every op runs and every value lies; LoweringContext derives what crosses
+// stages; RankLowering writes the blocks F, B, V, G, U of one rank; lay_out_work gives buffers their offsets.
 #include <functional>
 
 #include "framework/plan/assignment.hpp"
@@ -19,8 +19,9 @@ struct LoweringOptions {
   int64_t bucket_bytes = int64_t{32} << 20;
 };
 
-/// All ranks' programs, by rank. The plan must be verified; the timetable must have one chunk per stage and worker = stage.
-Result<std::vector<Program>> lower(const TrainingGraph& graph, const Plan& plan, const Timetable& timetable, const Binding& binding,
-                                   const LoweringOptions& options = {});
+/// All ranks' programs, by rank. The plan must be verified; the timetable must have one chunk per stage and worker =
+/// stage.
+Result<std::vector<Program>> lower(const TrainingGraph& graph, const Plan& plan, const Timetable& timetable,
+                                   const Binding& binding, const LoweringOptions& options = {});
 
 }  // namespace altiplano

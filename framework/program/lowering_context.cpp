@@ -5,9 +5,15 @@
 
 namespace altiplano {
 
-LoweringContext::LoweringContext(const TrainingGraph& training_graph, const Plan& p, const Timetable& t, const Binding& b,
-                                 ShardingAssignment a, const LoweringOptions& o)
-    : training(training_graph), graph(training_graph.graph), plan(p), timetable(t), binding(b), assignment(std::move(a)), options(o) {
+LoweringContext::LoweringContext(const TrainingGraph& training_graph, const Plan& p, const Timetable& t,
+                                 const Binding& b, ShardingAssignment a, const LoweringOptions& o)
+    : training(training_graph),
+      graph(training_graph.graph),
+      plan(p),
+      timetable(t),
+      binding(b),
+      assignment(std::move(a)),
+      options(o) {
   find_groups();
   find_stashed();
   find_transfers();
@@ -56,7 +62,8 @@ void LoweringContext::find_groups() {
   add("world", world);
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     const MeshShape& m = plan.stages[s].mesh;
-    std::vector<std::pair<std::string, AxisSet>> sets = {{"data", {Axis::kData}}, {"tensor", {Axis::kTensor}}, {"data+tensor", {Axis::kData, Axis::kTensor}}};
+    std::vector<std::pair<std::string, AxisSet>> sets = {
+        {"data", {Axis::kData}}, {"tensor", {Axis::kTensor}}, {"data+tensor", {Axis::kData, Axis::kTensor}}};
     for (const auto& [name, axes] : sets) {
       int number = 0;
       std::set<std::vector<int>> seen;
@@ -77,18 +84,23 @@ void LoweringContext::find_stashed() {
     if (op.phase != Phase::kBackward) continue;
     for (ValueId id : op.inputs) {
       const Value& value = graph.value(id);
-      bool is_forward = value.producer.is_valid() ? graph.op(value.producer).phase == Phase::kForward : value.role == Role::kInput;
+      bool is_forward =
+          value.producer.is_valid() ? graph.op(value.producer).phase == Phase::kForward : value.role == Role::kInput;
       if (is_forward) stashed_[assignment.stage_of_op[op.id.index()].index()][id.index()] = true;
     }
   }
 }
 
-StageTransfer LoweringContext::make_transfer(ValueId value, StageId from, ShardingSpec from_spec, StageId to, ShardingSpec to_spec,
-                                             const Shape& shape, DType dtype) {
+StageTransfer LoweringContext::make_transfer(ValueId value, StageId from, ShardingSpec from_spec, StageId to,
+                                             ShardingSpec to_spec, const Shape& shape, DType dtype) {
   std::vector<HeldBox> sources, destinations;
-  for (int i = 0; i < mesh(from).num_devices(); ++i) sources.push_back({rank_at(from, i).value, local_box(from_spec, shape, mesh(from), i)});
-  for (int i = 0; i < mesh(to).num_devices(); ++i) destinations.push_back({rank_at(to, i).value, local_box(to_spec, shape, mesh(to), i)});
-  StageTransfer transfer{value, from, to, std::move(from_spec), std::move(to_spec), shape, dtype, plan_transfer(sources, destinations), next_tag_};
+  for (int i = 0; i < mesh(from).num_devices(); ++i)
+    sources.push_back({rank_at(from, i).value, local_box(from_spec, shape, mesh(from), i)});
+  for (int i = 0; i < mesh(to).num_devices(); ++i)
+    destinations.push_back({rank_at(to, i).value, local_box(to_spec, shape, mesh(to), i)});
+  StageTransfer transfer{
+      value,    from, to, std::move(from_spec), std::move(to_spec), shape, dtype, plan_transfer(sources, destinations),
+      next_tag_};
   next_tag_ += transfer.pieces.size();
   return transfer;
 }
@@ -101,7 +113,8 @@ void LoweringContext::find_transfers() {
       if (user == home) continue;
       const ShardingSpec& spec = assignment.stored[value.id.index()];
       auto& list = graph.op(value.producer).phase == Phase::kForward ? forward : backward;
-      list.push_back(make_transfer(value.id, home, spec, user, normalized(spec, mesh(user)), block_shape(value.id), value.dtype));
+      list.push_back(
+          make_transfer(value.id, home, spec, user, normalized(spec, mesh(user)), block_shape(value.id), value.dtype));
     }
   }
   for (const ParameterTraining& p : training.parameters) {
@@ -109,12 +122,13 @@ void LoweringContext::find_transfers() {
     const Value& parameter = graph.value(p.parameter);
     for (StageId stage : contributing_stages(p))
       if (stage != home)
-        gradients.push_back(make_transfer(p.parameter, stage, reduced_on(p.parameter, stage), home, assignment.optimizer[p.parameter.index()],
-                                          parameter.shape, graph.value(p.gradient).dtype));
+        gradients.push_back(make_transfer(p.parameter, stage, reduced_on(p.parameter, stage), home,
+                                          assignment.optimizer[p.parameter.index()], parameter.shape,
+                                          graph.value(p.gradient).dtype));
     for (StageId stage : assignment.users[p.parameter.index()])
       if (stage != home)
-        parameters.push_back(make_transfer(p.parameter, home, stored_on(p.parameter, home), stage, stored_on(p.parameter, stage), parameter.shape,
-                                           parameter.dtype));
+        parameters.push_back(make_transfer(p.parameter, home, stored_on(p.parameter, home), stage,
+                                           stored_on(p.parameter, stage), parameter.shape, parameter.dtype));
   }
 }
 

@@ -1,8 +1,9 @@
 #pragma once
 // What all ranks' lowerings share: the assignment, who holds what, what crosses stages, the process groups.
 //
-// Activations are laid out for one microbatch of all replicas ("microbatch shape": the batch dim holds microbatch x data degree samples);
-// box coordinates of activations are in that shape. Operands carry the true global-batch coordinates.
+// Activations are laid out for one microbatch of all replicas ("microbatch shape": the batch dim holds microbatch x
+// data degree samples); box coordinates of activations are in that shape. Operands carry the true global-batch
+// coordinates.
 #include "framework/program/lowering.hpp"
 
 namespace altiplano {
@@ -12,7 +13,7 @@ struct StageTransfer {
   ValueId value;
   StageId from, to;
   ShardingSpec from_spec, to_spec;
-  Shape shape;                      ///< coordinates of the pieces
+  Shape shape;  ///< coordinates of the pieces
   DType dtype = DType::kF32;
   std::vector<BoxTransfer> pieces;  ///< holders are rank values
   uint64_t first_tag = 0;           ///< piece i has tag first_tag + i
@@ -31,9 +32,9 @@ class LoweringContext {
   const ShardingAssignment assignment;
   const LoweringOptions& options;
 
-  std::vector<StageTransfer> forward, backward;     ///< activations, gradients of activations
-  std::vector<StageTransfer> gradients, parameters; ///< of parameters used on several stages: to home, from home
-  std::vector<ProcessGroup> groups;                 ///< groups[0] is the world
+  std::vector<StageTransfer> forward, backward;      ///< activations, gradients of activations
+  std::vector<StageTransfer> gradients, parameters;  ///< of parameters used on several stages: to home, from home
+  std::vector<ProcessGroup> groups;                  ///< groups[0] is the world
 
   const MeshShape& mesh(StageId stage) const { return plan.stages[stage.index()].mesh; }
   RankId rank_at(StageId stage, int mesh_index) const;
@@ -51,7 +52,8 @@ class LoweringContext {
   void find_groups();
   void find_stashed();
   void find_transfers();
-  StageTransfer make_transfer(ValueId value, StageId from, ShardingSpec from_spec, StageId to, ShardingSpec to_spec, const Shape& shape, DType dtype);
+  StageTransfer make_transfer(ValueId value, StageId from, ShardingSpec from_spec, StageId to, ShardingSpec to_spec,
+                              const Shape& shape, DType dtype);
   std::vector<std::vector<bool>> stashed_;  ///< [stage][value]
   uint64_t next_tag_ = 1;
 };

@@ -1,10 +1,11 @@
 #pragma once
-// Program of one rank: blocks (straight-line instruction lists) + timetable + buffers + process groups. Built by lowering, read by the
-// verifier, the simulator and the executor; none of them changes it.
+// Program of one rank: blocks (straight-line instruction lists) + timetable + buffers + process groups. Built by
+// lowering, read by the verifier, the simulator and the executor; none of them changes it.
 //
-// Memory: arenas are allocated once before the first step. kPersistent: weights, optimizer state, gradient accumulators, totals. kStash:
-// `num_stash_slots` slots of `stash_slot_bytes`, one per microbatch in flight. kWork: everything that lives inside one block, laid out by
-// offset from lifetimes. A bucket is several tensors laid side by side for one collective. Peak = sum of arenas, exact (invariant 4).
+// Memory: arenas are allocated once before the first step. kPersistent: weights, optimizer state, gradient
+// accumulators, totals. kStash: `num_stash_slots` slots of `stash_slot_bytes`, one per microbatch in flight. kWork:
+// everything that lives inside one block, laid out by offset from lifetimes. A bucket is several tensors laid side by
+// side for one collective. Peak = sum of arenas, exact (invariant 4).
 #include <functional>
 #include <map>
 #include <string>
@@ -32,9 +33,9 @@ struct Buffer {
   int64_t offset = 0;  ///< bytes; within a slot for kStash
   int64_t bytes = 0;
   DType dtype = DType::kF32;
-  std::vector<int64_t> extents;  ///< local
-  int bucket = -1;               ///< buffers of one bucket lie side by side
-  BlockId block;                 ///< kWork: the block it lives in
+  std::vector<int64_t> extents;     ///< local
+  int bucket = -1;                  ///< buffers of one bucket lie side by side
+  BlockId block;                    ///< kWork: the block it lives in
   int first_use = 0, last_use = 0;  ///< kWork: instruction indices
 };
 
@@ -61,28 +62,50 @@ struct CollectiveInstruction {
   int64_t count = 0;  ///< elements, as in CollectiveCall
 };
 /// Peer transfer of a whole buffer. tag identifies the transfer; the microbatch is added at run time.
-struct SendInstruction { RankId peer; BufferId buffer; uint64_t tag = 0; };
-struct RecvInstruction { RankId peer; BufferId buffer; uint64_t tag = 0; };
-/// destination[part] = (or +=) source[part]. The boxes start `*_offset` bytes into their buffers (pieces of a wire buffer).
+struct SendInstruction {
+  RankId peer;
+  BufferId buffer;
+  uint64_t tag = 0;
+};
+struct RecvInstruction {
+  RankId peer;
+  BufferId buffer;
+  uint64_t tag = 0;
+};
+/// destination[part] = (or +=) source[part]. The boxes start `*_offset` bytes into their buffers (pieces of a wire
+/// buffer).
 struct CopyInstruction {
   BufferId source, destination;
   BoxCopy boxes;
   bool add = false;
   int64_t source_offset = 0, destination_offset = 0;
 };
-struct FillInstruction { BufferId buffer; };  ///< zero
+struct FillInstruction {
+  BufferId buffer;
+};  ///< zero
 /// Host data of the microbatch into a buffer: box of input `value` (tokens, labels).
-struct FeedInstruction { ValueId value; BufferId buffer; Box box; int batch_dim = 0; };
+struct FeedInstruction {
+  ValueId value;
+  BufferId buffer;
+  Box box;
+  int batch_dim = 0;
+};
 /// Waits until the last send that reads `buffer` has been taken over: before the buffer is written again.
-struct WaitSendInstruction { BufferId buffer; };
-/// kTotals: the step's totals to the host, where all ranks take the same decision (skip, clip, rate); a skip ends the block here.
-/// kLogits: the logits of a generation block.
+struct WaitSendInstruction {
+  BufferId buffer;
+};
+/// kTotals: the step's totals to the host, where all ranks take the same decision (skip, clip, rate); a skip ends the
+/// block here. kLogits: the logits of a generation block.
 enum class FetchKind : uint8_t { kTotals, kLogits };
-struct FetchInstruction { BufferId buffer; FetchKind what = FetchKind::kTotals; };
+struct FetchInstruction {
+  BufferId buffer;
+  FetchKind what = FetchKind::kTotals;
+};
 
 struct Instruction {
-  std::variant<ComputeInstruction, CollectiveInstruction, SendInstruction, RecvInstruction, CopyInstruction, FillInstruction,
-               FeedInstruction, WaitSendInstruction, FetchInstruction> what;
+  std::variant<ComputeInstruction, CollectiveInstruction, SendInstruction, RecvInstruction, CopyInstruction,
+               FillInstruction, FeedInstruction, WaitSendInstruction, FetchInstruction>
+      what;
   StreamKind stream = StreamKind::kCompute;
   std::vector<int> after;  ///< indices of earlier instructions of the block that must be complete
   std::string label;       ///< for text and messages
@@ -113,7 +136,8 @@ struct ProcessGroup {
 };
 
 /// Totals of a step or validation, f64, in this order.
-/// kStopRequests: ranks that were asked to stop (a signal); the host writes it before the step, so that all learn it together.
+/// kStopRequests: ranks that were asked to stop (a signal); the host writes it before the step, so that all learn it
+/// together.
 enum class Total : uint8_t { kLossSum, kTokenCount, kNormSquared, kStopRequests };
 inline constexpr int kNumTotals = 4;
 
@@ -140,8 +164,8 @@ struct Program {
   std::vector<PersistentTensor> tensors;
   int64_t persistent_bytes = 0, stash_slot_bytes = 0, work_bytes = 0;
   int num_stash_slots = 0;
-  int64_t microbatch_samples = 0;     ///< samples per microbatch on this replica
-  int64_t replica_first_sample = 0;   ///< global-batch index of the replica's first sample
+  int64_t microbatch_samples = 0;    ///< samples per microbatch on this replica
+  int64_t replica_first_sample = 0;  ///< global-batch index of the replica's first sample
 
   Bytes peak() const { return Bytes(persistent_bytes + stash_slot_bytes * num_stash_slots + work_bytes); }
   const Buffer& buffer(BufferId id) const { return buffers[id.index()]; }
@@ -151,9 +175,9 @@ struct Program {
 /// Calls visit(buffer, is_write) for every buffer an instruction touches.
 void for_each_buffer(const Instruction& instruction, const std::function<void(BufferId, bool is_write)>& visit);
 
-/// Proves for the programs of all ranks together: no deadlock with zero buffering (rendezvous), one global order for collectives of
-/// overlapping groups, sends match receives in peer, tag and bytes, every buffer written before it is read, buffers that live at the same
-/// time do not overlap, offsets inside their arenas.
+/// Proves for the programs of all ranks together: no deadlock with zero buffering (rendezvous), one global order for
+/// collectives of overlapping groups, sends match receives in peer, tag and bytes, every buffer written before it is
+/// read, buffers that live at the same time do not overlap, offsets inside their arenas.
 Status verify_programs(const std::vector<Program>& programs);
 
 }  // namespace altiplano

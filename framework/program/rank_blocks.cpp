@@ -9,7 +9,9 @@ namespace {
 
 /// Position of a transfer's tags among those of the same microbatch; see make_send_buffers.
 constexpr uint64_t kForwardTag = 0, kBackwardTag = 1, kValidateTag = 2;
-uint64_t wire_tag(uint64_t tag, uint64_t kind) { return (tag << 24) | (kind << 20); }
+uint64_t wire_tag(uint64_t tag, uint64_t kind) {
+  return (tag << 24) | (kind << 20);
+}
 
 }  // namespace
 
@@ -30,7 +32,8 @@ Status RankLowering::close_block(BlockBuilder& builder, Block& block) {
       auto* compute = std::get_if<ComputeInstruction>(&instruction.what);
       if (!compute) continue;
       ALTIPLANO_ASSIGN(int64_t bytes, context_.options.workspace(program_, *compute));
-      if (bytes > 0) compute->workspace = builder.work_buffer("workspace " + instruction.label, DType::kI32, {(bytes + 3) / 4});
+      if (bytes > 0)
+        compute->workspace = builder.work_buffer("workspace " + instruction.label, DType::kI32, {(bytes + 3) / 4});
     }
   }
   work_bytes_ = std::max(work_bytes_, builder.finish());
@@ -38,7 +41,8 @@ Status RankLowering::close_block(BlockBuilder& builder, Block& block) {
 }
 
 void RankLowering::define_parameters(BlockBuilder& builder) {
-  for (const auto& [id, buffer] : parameter_buffers_) builder.define(id, normalized(context_.stored_on(id, program_.stage), mesh()), buffer);
+  for (const auto& [id, buffer] : parameter_buffers_)
+    builder.define(id, normalized(context_.stored_on(id, program_.stage), mesh()), buffer);
 }
 
 Operand RankLowering::operand(ValueId id, BufferId buffer, const ShardingSpec& spec) const {
@@ -49,11 +53,14 @@ Operand RankLowering::operand(ValueId id, BufferId buffer, const ShardingSpec& s
   return {buffer, box.origin, value.shape, batch};
 }
 
-void RankLowering::emit_compute(BlockBuilder& builder, const Op& op, const std::vector<BufferId>& inputs, const std::vector<BufferId>& outputs) {
+void RankLowering::emit_compute(BlockBuilder& builder, const Op& op, const std::vector<BufferId>& inputs,
+                                const std::vector<BufferId>& outputs) {
   const Strategy& strategy = context_.assignment.strategies[op.id.index()];
   ComputeInstruction compute{op.kind, op.attributes, {}, {}, BufferId(), op.id};
-  for (size_t i = 0; i < inputs.size(); ++i) compute.inputs.push_back(operand(op.inputs[i], inputs[i], strategy.inputs[i]));
-  for (size_t i = 0; i < outputs.size(); ++i) compute.outputs.push_back(operand(op.outputs[i], outputs[i], strategy.outputs[i]));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    compute.inputs.push_back(operand(op.inputs[i], inputs[i], strategy.inputs[i]));
+  for (size_t i = 0; i < outputs.size(); ++i)
+    compute.outputs.push_back(operand(op.outputs[i], outputs[i], strategy.outputs[i]));
   builder.emit({std::move(compute), StreamKind::kCompute, {}, op.name});
 }
 
@@ -64,27 +71,39 @@ void RankLowering::feed_inputs(BlockBuilder& builder, bool stash) {
     const Value& value = graph_.value(id);
     ShardingSpec spec = normalized(stored(id), mesh());
     Box box = local_box(spec, context_.block_shape(id), mesh(), mesh_index_);
-    BufferId buffer = stash && stash_buffers_.count(id) ? stash_buffers_[id] : builder.work_buffer(value.name, value.dtype, box.extents);
+    BufferId buffer = stash && stash_buffers_.count(id) ? stash_buffers_[id]
+                                                        : builder.work_buffer(value.name, value.dtype, box.extents);
     box.origin[0] = program_.replica_first_sample;
     builder.emit({FeedInstruction{id, buffer, box, 0}, StreamKind::kTransfer, {}, "feed " + value.name});
     builder.define(id, spec, buffer);
   }
 }
 
-void RankLowering::receive(BlockBuilder& builder, const std::vector<StageTransfer>& transfers, bool stash, uint64_t tag_kind) {
-  struct Arrival { const StageTransfer* transfer; size_t piece; BufferId wire, value; Box whole; };
+void RankLowering::receive(BlockBuilder& builder, const std::vector<StageTransfer>& transfers, bool stash,
+                           uint64_t tag_kind) {
+  struct Arrival {
+    const StageTransfer* transfer;
+    size_t piece;
+    BufferId wire, value;
+    Box whole;
+  };
   std::vector<Arrival> arrivals;
   for (const StageTransfer& transfer : transfers) {
     if (transfer.to != program_.stage) continue;
     Box whole = local_box(transfer.to_spec, transfer.shape, mesh(), mesh_index_);
     const Value& value = graph_.value(transfer.value);
-    BufferId buffer = stash && stash_buffers_.count(transfer.value) ? stash_buffers_[transfer.value] : builder.work_buffer(value.name, transfer.dtype, whole.extents);
+    BufferId buffer = stash && stash_buffers_.count(transfer.value)
+                          ? stash_buffers_[transfer.value]
+                          : builder.work_buffer(value.name, transfer.dtype, whole.extents);
     for (size_t i = 0; i < transfer.pieces.size(); ++i) {
       const BoxTransfer& piece = transfer.pieces[i];
       if (piece.destination != rank_.value) continue;
       std::string label = fmt::format("recv {} {}", value.name, piece.box.to_string());
       BufferId wire = piece.box == whole ? buffer : builder.work_buffer(label, transfer.dtype, piece.box.extents);
-      builder.emit({RecvInstruction{RankId(piece.source), wire, wire_tag(transfer.first_tag + i, tag_kind)}, StreamKind::kTransfer, {}, label});
+      builder.emit({RecvInstruction{RankId(piece.source), wire, wire_tag(transfer.first_tag + i, tag_kind)},
+                    StreamKind::kTransfer,
+                    {},
+                    label});
       arrivals.push_back({&transfer, i, wire, buffer, whole});
     }
     builder.define(transfer.value, transfer.to_spec, buffer);
@@ -92,11 +111,13 @@ void RankLowering::receive(BlockBuilder& builder, const std::vector<StageTransfe
   for (const Arrival& arrival : arrivals) {
     if (arrival.wire == arrival.value) continue;
     const Box& box = arrival.transfer->pieces[arrival.piece].box;
-    builder.copy(arrival.wire, box, arrival.value, arrival.whole, box, false, "place " + graph_.value(arrival.transfer->value).name);
+    builder.copy(arrival.wire, box, arrival.value, arrival.whole, box, false,
+                 "place " + graph_.value(arrival.transfer->value).name);
   }
 }
 
-void RankLowering::send(BlockBuilder& builder, const std::vector<StageTransfer>& transfers, ValueId value, uint64_t tag_kind) {
+void RankLowering::send(BlockBuilder& builder, const std::vector<StageTransfer>& transfers, ValueId value,
+                        uint64_t tag_kind) {
   for (const StageTransfer& transfer : transfers) {
     if (transfer.value != value || transfer.from != program_.stage) continue;
     Box whole = local_box(normalized(transfer.from_spec, mesh()), transfer.shape, mesh(), mesh_index_);
@@ -108,19 +129,25 @@ void RankLowering::send(BlockBuilder& builder, const std::vector<StageTransfer>&
       std::string label = fmt::format("send {} {}", graph_.value(value).name, piece.box.to_string());
       builder.emit({WaitSendInstruction{wire}, StreamKind::kTransfer, {}, "wait for " + label});
       builder.copy(from, whole, wire, piece.box, piece.box, false, "pack " + label);
-      builder.emit({SendInstruction{RankId(piece.destination), wire, wire_tag(transfer.first_tag + i, tag_kind)}, StreamKind::kTransfer, {}, label});
+      builder.emit({SendInstruction{RankId(piece.destination), wire, wire_tag(transfer.first_tag + i, tag_kind)},
+                    StreamKind::kTransfer,
+                    {},
+                    label});
     }
   }
 }
 
-/// Whether this contribution is the one that assigns the accumulator in a step's first backward: the first of its parameter in op order on this stage.
+/// Whether this contribution is the one that assigns the accumulator in a step's first backward: the first of its
+/// parameter in op order on this stage.
 bool RankLowering::assigns_accumulator(ValueId contribution, MicrobatchVariant variant) const {
   if (variant != MicrobatchVariant::kFirst) return false;
   ValueId parameter = parameter_of_contribution_.at(contribution);
   for (const ParameterTraining& p : context_.training.parameters) {
     if (p.parameter != parameter) continue;
     for (ValueId id : p.contributions)
-      if (context_.assignment.home[id.index()] == program_.stage && graph_.value(id).producer < graph_.value(contribution).producer) return false;
+      if (context_.assignment.home[id.index()] == program_.stage &&
+          graph_.value(id).producer < graph_.value(contribution).producer)
+        return false;
   }
   return true;
 }
@@ -131,10 +158,12 @@ void RankLowering::accumulate(BlockBuilder& builder, ValueId contribution, Buffe
   if (buffer == accumulator) return;  // the op wrote it there
   const ShardingSpec& spec = accumulator_specs_.at(parameter);
   const Value& value = graph_.value(contribution);
-  ReshardItem item{value.name, value.shape, value.dtype, context_.assignment.produced[contribution.index()], spec, buffer, BufferId(), false};
+  ReshardItem item{value.name, value.shape, value.dtype, context_.assignment.produced[contribution.index()],
+                   spec,       buffer,      BufferId(),  false};
   builder.reshard({&item});
   Box whole = local_box(spec, value.shape, mesh(), mesh_index_);
-  builder.copy(item.out, whole, accumulator, whole, whole, !assigns_accumulator(contribution, variant), "accumulate " + value.name);
+  builder.copy(item.out, whole, accumulator, whole, whole, !assigns_accumulator(contribution, variant),
+               "accumulate " + value.name);
 }
 
 /// Where an op writes: the stash or the accumulator directly where the layout is already theirs.
@@ -143,10 +172,13 @@ BufferId RankLowering::output_buffer(BlockBuilder& builder, ValueId id, bool sta
   if (stash && stash_buffers_.count(id) && produced == stored(id)) return stash_buffers_[id];
   if (parameter_of_contribution_.count(id) && assigns_accumulator(id, variant)) {
     ValueId parameter = parameter_of_contribution_[id];
-    if (produced == accumulator_specs_.at(parameter) && program_.buffer(accumulators_.at(parameter)).dtype == graph_.value(id).dtype) return accumulators_.at(parameter);
+    if (produced == accumulator_specs_.at(parameter) &&
+        program_.buffer(accumulators_.at(parameter)).dtype == graph_.value(id).dtype)
+      return accumulators_.at(parameter);
   }
   const Value& value = graph_.value(id);
-  return builder.work_buffer(value.name, value.dtype, local_box(produced, context_.block_shape(id), mesh(), mesh_index_).extents);
+  return builder.work_buffer(value.name, value.dtype,
+                             local_box(produced, context_.block_shape(id), mesh(), mesh_index_).extents);
 }
 
 void RankLowering::run_op(BlockBuilder& builder, const Op& op, bool stash, MicrobatchVariant variant) {
@@ -196,9 +228,11 @@ void RankLowering::write_forward(ActionKind kind) {
   }
   add_totals(builder, context_.training.loss_sum, Total::kLossSum);
   add_totals(builder, context_.training.token_count, Total::kTokenCount);
-  if (!is_training && context_.options.fetch_logits && context_.assignment.home[context_.training.logits.index()] == program_.stage) {
+  if (!is_training && context_.options.fetch_logits &&
+      context_.assignment.home[context_.training.logits.index()] == program_.stage) {
     ValueId logits = context_.training.logits;
-    BufferId whole = builder.version(logits, stored(logits), ShardingSpec::replicated(graph_.value(logits).shape.size()));
+    BufferId whole =
+        builder.version(logits, stored(logits), ShardingSpec::replicated(graph_.value(logits).shape.size()));
     builder.emit({FetchInstruction{whole, FetchKind::kLogits}, StreamKind::kTransfer, {}, "fetch logits"});
   }
   Status status = close_block(builder, block);

@@ -41,7 +41,9 @@ bool RankLowering::is_first_along(const ShardingSpec& spec) const {
   // One replica counts: coordinate 0 along every axis over which the value is the same everywhere.
   auto coordinates = mesh().coordinates(mesh_index_);
   for (Axis axis : kAllAxes)
-    if (!spec.split_axes().contains(axis) && !spec.partial.contains(axis) && coordinates[static_cast<size_t>(axis)] != 0) return false;
+    if (!spec.split_axes().contains(axis) && !spec.partial.contains(axis) &&
+        coordinates[static_cast<size_t>(axis)] != 0)
+      return false;
   return true;
 }
 
@@ -61,9 +63,10 @@ BufferId RankLowering::persistent(const std::string& name, DType dtype, const st
   return buffer.id;
 }
 
-void RankLowering::add_tensor(const std::string& name, TensorRole role, BufferId buffer, const Shape& global, const ShardingSpec& spec,
-                              bool is_home, Initializer init) {
-  program_.tensors.push_back({name, role, buffer, global, local_box(spec, global, mesh(), mesh_index_), is_home && is_first_along(spec), init});
+void RankLowering::add_tensor(const std::string& name, TensorRole role, BufferId buffer, const Shape& global,
+                              const ShardingSpec& spec, bool is_home, Initializer init) {
+  program_.tensors.push_back({name, role, buffer, global, local_box(spec, global, mesh(), mesh_index_),
+                              is_home && is_first_along(spec), init});
 }
 
 void RankLowering::make_parameters() {
@@ -76,13 +79,18 @@ void RankLowering::make_parameters() {
     ShardingSpec spec = context_.stored_on(p.value, program_.stage);
     BufferId buffer = persistent(value.name, value.dtype, local_box(spec, value.shape, mesh(), mesh_index_).extents);
     parameter_buffers_[p.value] = buffer;
-    add_tensor(value.name, is_home ? TensorRole::kParameter : TensorRole::kParameterCopy, buffer, value.shape, spec, is_home, p.init);
+    add_tensor(value.name, is_home ? TensorRole::kParameter : TensorRole::kParameterCopy, buffer, value.shape, spec,
+               is_home, p.init);
   }
 }
 
 void RankLowering::make_accumulators() {
   // Those that are reduced over the same axes lie side by side: one bucket.
-  struct Entry { std::string key; ValueId parameter, contribution; DType dtype; };
+  struct Entry {
+    std::string key;
+    ValueId parameter, contribution;
+    DType dtype;
+  };
   std::vector<Entry> entries;
   for (const ParameterTraining& p : context_.training.parameters) {
     for (ValueId id : p.contributions) {
@@ -99,7 +107,8 @@ void RankLowering::make_accumulators() {
   for (const Entry& entry : entries) {
     const Value& value = graph_.value(entry.parameter);
     const ShardingSpec& spec = context_.assignment.produced[entry.contribution.index()];
-    BufferId buffer = persistent(value.name + ".gradient", entry.dtype, local_box(spec, value.shape, mesh(), mesh_index_).extents);
+    BufferId buffer =
+        persistent(value.name + ".gradient", entry.dtype, local_box(spec, value.shape, mesh(), mesh_index_).extents);
     accumulators_[entry.parameter] = buffer;
     accumulator_specs_[entry.parameter] = spec;
     add_tensor(value.name + ".gradient", TensorRole::kGradient, buffer, value.shape, spec.resolved(), false);
@@ -117,8 +126,8 @@ void RankLowering::make_optimizer_state() {
       BufferId buffer = persistent(state.name, state.dtype, local_box(spec, state.shape, mesh(), mesh_index_).extents);
       state_buffers_[id] = buffer;
       bool is_master = state.name == graph_.value(p.parameter).name + ".master";
-      add_tensor(state.name, is_master ? TensorRole::kMaster : TensorRole::kOptimizerState, buffer, state.shape, spec, true,
-                 is_master ? graph_.find_parameter(p.parameter)->init : Initializer{});
+      add_tensor(state.name, is_master ? TensorRole::kMaster : TensorRole::kOptimizerState, buffer, state.shape, spec,
+                 true, is_master ? graph_.find_parameter(p.parameter)->init : Initializer{});
     }
   }
 }
@@ -129,8 +138,9 @@ void RankLowering::make_send_buffers() {
     for (const StageTransfer& transfer : transfers) {
       for (size_t i = 0; i < transfer.pieces.size(); ++i) {
         if (transfer.pieces[i].source != rank_.value) continue;
-        BufferId buffer = persistent(fmt::format("send {} to {}", graph_.value(transfer.value).name, transfer.pieces[i].destination),
-                                     transfer.dtype, transfer.pieces[i].box.extents);
+        BufferId buffer =
+            persistent(fmt::format("send {} to {}", graph_.value(transfer.value).name, transfer.pieces[i].destination),
+                       transfer.dtype, transfer.pieces[i].box.extents);
         for (uint64_t kind : kinds) send_buffers_[{kind, transfer.first_tag + i}] = buffer;
       }
     }
@@ -183,18 +193,22 @@ void RankLowering::fill_step() {
       auto lowest = std::min_element(free_slots.begin(), free_slots.end());
       slot_of[action.microbatch] = *lowest;
       free_slots.erase(lowest);
-      program_.step.push_back({action, block_of(ActionKind::kForward, MicrobatchVariant::kAny), slot_of[action.microbatch]});
+      program_.step.push_back(
+          {action, block_of(ActionKind::kForward, MicrobatchVariant::kAny), slot_of[action.microbatch]});
     } else {
-      program_.step.push_back({action, block_of(ActionKind::kBackward, is_first ? MicrobatchVariant::kFirst : MicrobatchVariant::kMiddle),
-                               slot_of[action.microbatch]});
+      program_.step.push_back(
+          {action, block_of(ActionKind::kBackward, is_first ? MicrobatchVariant::kFirst : MicrobatchVariant::kMiddle),
+           slot_of[action.microbatch]});
       free_slots.push_back(slot_of[action.microbatch]);
       is_first = false;
     }
   }
   program_.step.push_back({{ActionKind::kUpdate, 0, 0}, block_of(ActionKind::kUpdate, MicrobatchVariant::kAny), -1});
   for (int m = 0; m < context_.plan.num_microbatches; ++m)
-    program_.validation.push_back({{ActionKind::kValidate, m, 0}, block_of(ActionKind::kValidate, MicrobatchVariant::kAny), -1});
-  program_.validation.push_back({{ActionKind::kReduce, 0, 0}, block_of(ActionKind::kReduce, MicrobatchVariant::kAny), -1});
+    program_.validation.push_back(
+        {{ActionKind::kValidate, m, 0}, block_of(ActionKind::kValidate, MicrobatchVariant::kAny), -1});
+  program_.validation.push_back(
+      {{ActionKind::kReduce, 0, 0}, block_of(ActionKind::kReduce, MicrobatchVariant::kAny), -1});
 }
 
 }  // namespace altiplano

@@ -12,8 +12,8 @@ class RankLowering {
  private:
   // Persistent and stash memory.
   BufferId persistent(const std::string& name, DType dtype, const std::vector<int64_t>& extents);
-  void add_tensor(const std::string& name, TensorRole role, BufferId buffer, const Shape& global, const ShardingSpec& spec, bool is_home,
-                  Initializer init = {});
+  void add_tensor(const std::string& name, TensorRole role, BufferId buffer, const Shape& global,
+                  const ShardingSpec& spec, bool is_home, Initializer init = {});
   void make_parameters();
   void make_accumulators();
   void make_optimizer_state();
@@ -42,7 +42,8 @@ class RankLowering {
   void exchange_tied_gradients(BlockBuilder& builder, std::map<ValueId, BufferId>& reduced);
   void update_parameters(BlockBuilder& builder, const std::map<ValueId, BufferId>& reduced);
   void send_tied_parameters(BlockBuilder& builder);
-  void emit_compute(BlockBuilder& builder, const Op& op, const std::vector<BufferId>& inputs, const std::vector<BufferId>& outputs);
+  void emit_compute(BlockBuilder& builder, const Op& op, const std::vector<BufferId>& inputs,
+                    const std::vector<BufferId>& outputs);
   Operand operand(ValueId value, BufferId buffer, const ShardingSpec& spec) const;
   void fill_step();
 

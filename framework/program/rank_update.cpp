@@ -1,4 +1,5 @@
-// RankLowering: the block U. Gradients to the optimizer's layout, totals and the step's decision, optimizer, parameters back to their layout.
+// RankLowering: the block U. Gradients to the optimizer's layout, totals and the step's decision, optimizer, parameters
+// back to their layout.
 #include <algorithm>
 #include <deque>
 
@@ -8,10 +9,13 @@ namespace altiplano {
 
 namespace {
 constexpr uint64_t kTiedTag = 3;
-uint64_t wire_tag(uint64_t tag) { return (tag << 24) | (kTiedTag << 20); }
+uint64_t wire_tag(uint64_t tag) {
+  return (tag << 24) | (kTiedTag << 20);
+}
 }  // namespace
 
-/// Stages that use a parameter away from its home reduce their gradient among themselves and send it home, where it is added in stage order.
+/// Stages that use a parameter away from its home reduce their gradient among themselves and send it home, where it is
+/// added in stage order.
 void RankLowering::exchange_tied_gradients(BlockBuilder& builder, std::map<ValueId, BufferId>& reduced) {
   for (const StageTransfer& transfer : context_.gradients) {
     const Value& parameter = graph_.value(transfer.value);
@@ -22,22 +26,33 @@ void RankLowering::exchange_tied_gradients(BlockBuilder& builder, std::map<Value
         if (piece.source != rank_.value) continue;
         BufferId wire = send_buffers_.at({kTiedTag, transfer.first_tag + i});
         builder.emit({WaitSendInstruction{wire}, StreamKind::kTransfer, {}, "wait for send " + parameter.name});
-        builder.copy(reduced.at(transfer.value), whole, wire, piece.box, piece.box, false, "pack gradient " + parameter.name);
-        builder.emit({SendInstruction{RankId(piece.destination), wire, wire_tag(transfer.first_tag + i)}, StreamKind::kTransfer, {}, "send gradient " + parameter.name});
+        builder.copy(reduced.at(transfer.value), whole, wire, piece.box, piece.box, false,
+                     "pack gradient " + parameter.name);
+        builder.emit({SendInstruction{RankId(piece.destination), wire, wire_tag(transfer.first_tag + i)},
+                      StreamKind::kTransfer,
+                      {},
+                      "send gradient " + parameter.name});
       }
     }
     if (transfer.to == program_.stage) {
       Box whole = local_box(transfer.to_spec, transfer.shape, mesh(), mesh_index_);
       if (!reduced.count(transfer.value)) {
         reduced[transfer.value] = builder.work_buffer(parameter.name + ".gradient", transfer.dtype, whole.extents);
-        builder.emit({FillInstruction{reduced[transfer.value]}, StreamKind::kCompute, {}, "clear " + parameter.name + ".gradient"});
+        builder.emit({FillInstruction{reduced[transfer.value]},
+                      StreamKind::kCompute,
+                      {},
+                      "clear " + parameter.name + ".gradient"});
       }
       for (size_t i = 0; i < transfer.pieces.size(); ++i) {
         const BoxTransfer& piece = transfer.pieces[i];
         if (piece.destination != rank_.value) continue;
         BufferId wire = builder.work_buffer("recv gradient " + parameter.name, transfer.dtype, piece.box.extents);
-        builder.emit({RecvInstruction{RankId(piece.source), wire, wire_tag(transfer.first_tag + i)}, StreamKind::kTransfer, {}, "recv gradient " + parameter.name});
-        builder.copy(wire, piece.box, reduced.at(transfer.value), whole, piece.box, true, "add tied gradient " + parameter.name);
+        builder.emit({RecvInstruction{RankId(piece.source), wire, wire_tag(transfer.first_tag + i)},
+                      StreamKind::kTransfer,
+                      {},
+                      "recv gradient " + parameter.name});
+        builder.copy(wire, piece.box, reduced.at(transfer.value), whole, piece.box, true,
+                     "add tied gradient " + parameter.name);
       }
     }
   }
@@ -53,8 +68,9 @@ void RankLowering::write_update() {
   for (const ParameterTraining& p : context_.training.parameters) {
     if (!accumulators_.count(p.parameter)) continue;
     const Value& gradient = graph_.value(p.gradient);
-    items.push_back({graph_.value(p.parameter).name + ".gradient", gradient.shape, gradient.dtype, accumulator_specs_[p.parameter],
-                     context_.reduced_on(p.parameter, program_.stage), accumulators_[p.parameter], BufferId(), true});
+    items.push_back({graph_.value(p.parameter).name + ".gradient", gradient.shape, gradient.dtype,
+                     accumulator_specs_[p.parameter], context_.reduced_on(p.parameter, program_.stage),
+                     accumulators_[p.parameter], BufferId(), true});
     pointers.push_back(&items.back());
   }
   // In the accumulators' order, so that buckets are side by side.
@@ -107,16 +123,21 @@ void RankLowering::update_parameters(BlockBuilder& builder, const std::map<Value
         const Value& value = graph_.value(op.outputs[i]);
         bool is_final = op.outputs[i] == p.updated && spec == storage;
         BufferId buffer;
-        if (i < aliases.size() && aliases[i] >= 0) buffer = inputs[static_cast<size_t>(aliases[i])];
-        else if (is_final) buffer = parameter_buffers_.at(p.parameter);
-        else buffer = builder.work_buffer(value.name, value.dtype, local_box(spec, value.shape, mesh(), mesh_index_).extents);
+        if (i < aliases.size() && aliases[i] >= 0)
+          buffer = inputs[static_cast<size_t>(aliases[i])];
+        else if (is_final)
+          buffer = parameter_buffers_.at(p.parameter);
+        else
+          buffer =
+              builder.work_buffer(value.name, value.dtype, local_box(spec, value.shape, mesh(), mesh_index_).extents);
         outputs.push_back(buffer);
         at[op.outputs[i]] = buffer;
       }
       emit_compute(builder, op, inputs, outputs);
     }
     if (at.at(p.updated) == parameter_buffers_.at(p.parameter)) continue;
-    gathers.push_back({parameter.name, parameter.shape, parameter.dtype, spec, storage, at.at(p.updated), parameter_buffers_.at(p.parameter), false});
+    gathers.push_back({parameter.name, parameter.shape, parameter.dtype, spec, storage, at.at(p.updated),
+                       parameter_buffers_.at(p.parameter), false});
     pointers.push_back(&gathers.back());
   }
   builder.reshard(pointers);
@@ -132,14 +153,22 @@ void RankLowering::send_tied_parameters(BlockBuilder& builder) {
         Box whole = local_box(normalized(transfer.from_spec, mesh()), transfer.shape, mesh(), mesh_index_);
         BufferId wire = send_buffers_.at({kTiedTag, transfer.first_tag + i});
         builder.emit({WaitSendInstruction{wire}, StreamKind::kTransfer, {}, "wait for send " + parameter.name});
-        builder.copy(parameter_buffers_.at(transfer.value), whole, wire, piece.box, piece.box, false, "pack " + parameter.name);
-        builder.emit({SendInstruction{RankId(piece.destination), wire, wire_tag(transfer.first_tag + i)}, StreamKind::kTransfer, {}, "send " + parameter.name});
+        builder.copy(parameter_buffers_.at(transfer.value), whole, wire, piece.box, piece.box, false,
+                     "pack " + parameter.name);
+        builder.emit({SendInstruction{RankId(piece.destination), wire, wire_tag(transfer.first_tag + i)},
+                      StreamKind::kTransfer,
+                      {},
+                      "send " + parameter.name});
       }
       if (piece.destination == rank_.value) {
         Box whole = local_box(normalized(transfer.to_spec, mesh()), transfer.shape, mesh(), mesh_index_);
         BufferId wire = builder.work_buffer("recv " + parameter.name, transfer.dtype, piece.box.extents);
-        builder.emit({RecvInstruction{RankId(piece.source), wire, wire_tag(transfer.first_tag + i)}, StreamKind::kTransfer, {}, "recv " + parameter.name});
-        builder.copy(wire, piece.box, parameter_buffers_.at(transfer.value), whole, piece.box, false, "place " + parameter.name);
+        builder.emit({RecvInstruction{RankId(piece.source), wire, wire_tag(transfer.first_tag + i)},
+                      StreamKind::kTransfer,
+                      {},
+                      "recv " + parameter.name});
+        builder.copy(wire, piece.box, parameter_buffers_.at(transfer.value), whole, piece.box, false,
+                     "place " + parameter.name);
       }
     }
   }

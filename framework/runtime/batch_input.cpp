@@ -10,8 +10,9 @@ Status BatchInput::fill(ValueId input, const Box& box, void* destination) {
   if (cached_ != first || cached_count_ != count) {
     token_ids_.resize(size);
     label_ids_.resize(size);
-    ALTIPLANO_RETURN_IF_ERROR(part_ == Part::kTraining ? source_.training_samples(first, count, token_ids_, label_ids_)
-                                                       : source_.validation_samples(first, count, token_ids_, label_ids_));
+    ALTIPLANO_RETURN_IF_ERROR(part_ == Part::kTraining
+                                  ? source_.training_samples(first, count, token_ids_, label_ids_)
+                                  : source_.validation_samples(first, count, token_ids_, label_ids_));
     cached_ = first;
     cached_count_ = count;
   }

@@ -22,7 +22,8 @@ Executor::~Executor() {
     if (arena) device_.free(arena);
 }
 
-Result<std::unique_ptr<Executor>> Executor::create(const Program& program, Device& device, Communicator& communicator, KernelCache& kernels) {
+Result<std::unique_ptr<Executor>> Executor::create(const Program& program, Device& device, Communicator& communicator,
+                                                   KernelCache& kernels) {
   std::unique_ptr<Executor> executor(new Executor(program, device, communicator));
   ALTIPLANO_RETURN_IF_ERROR(executor->allocate());
   ALTIPLANO_RETURN_IF_ERROR(executor->prepare(kernels));
@@ -30,12 +31,15 @@ Result<std::unique_ptr<Executor>> Executor::create(const Program& program, Devic
 }
 
 Status Executor::allocate() {
-  int64_t bytes[3] = {program_.persistent_bytes, program_.stash_slot_bytes * program_.num_stash_slots, program_.work_bytes};
+  int64_t bytes[3] = {program_.persistent_bytes, program_.stash_slot_bytes * program_.num_stash_slots,
+                      program_.work_bytes};
   for (int i = 0; i < 3; ++i) {
     if (bytes[i] == 0) continue;
     auto memory = device_.allocate(bytes[i]);
     if (!memory.is_ok())
-      return Status(memory.status()).with_context(fmt::format("while allocating the {} arena of rank {}", to_string(static_cast<Arena>(i)), program_.rank));
+      return Status(memory.status())
+          .with_context(
+              fmt::format("while allocating the {} arena of rank {}", to_string(static_cast<Arena>(i)), program_.rank));
     arenas_[i] = *memory;
   }
   return Status::ok();
@@ -63,8 +67,10 @@ Status Executor::prepare(KernelCache& kernels) {
         list[i].inputs.resize(compute->inputs.size());
         list[i].outputs.resize(compute->outputs.size());
       }
-      if (const auto* feed = std::get_if<FeedInstruction>(&what)) host_bytes = std::max(host_bytes, static_cast<size_t>(program_.buffer(feed->buffer).bytes));
-      if (const auto* fetch = std::get_if<FetchInstruction>(&what)) host_bytes = std::max(host_bytes, static_cast<size_t>(program_.buffer(fetch->buffer).bytes));
+      if (const auto* feed = std::get_if<FeedInstruction>(&what))
+        host_bytes = std::max(host_bytes, static_cast<size_t>(program_.buffer(feed->buffer).bytes));
+      if (const auto* fetch = std::get_if<FetchInstruction>(&what))
+        host_bytes = std::max(host_bytes, static_cast<size_t>(program_.buffer(fetch->buffer).bytes));
     }
     longest = std::max(longest, list.size());
     prepared_.push_back(std::move(list));
@@ -82,7 +88,9 @@ void* Executor::pointer(BufferId id, int slot) const {
   return base + buffer.offset + (buffer.arena == Arena::kStash ? slot * program_.stash_slot_bytes : 0);
 }
 
-void* Executor::data(const PersistentTensor& tensor) { return pointer(tensor.buffer, 0); }
+void* Executor::data(const PersistentTensor& tensor) {
+  return pointer(tensor.buffer, 0);
+}
 
 Status Executor::run_step(InputSource& input, StepScalars scalars, const Decide& decide, bool wants_stop) {
   communicator_.set_step(scalars.step);
@@ -90,7 +98,8 @@ Status Executor::run_step(InputSource& input, StepScalars scalars, const Decide&
   if (wants_stop) {
     double one = 1;
     auto* totals = static_cast<double*>(data(*totals_));
-    ALTIPLANO_RETURN_IF_ERROR(device_.copy_from_host(totals + static_cast<size_t>(Total::kStopRequests), &one, sizeof(one)));
+    ALTIPLANO_RETURN_IF_ERROR(
+        device_.copy_from_host(totals + static_cast<size_t>(Total::kStopRequests), &one, sizeof(one)));
   }
   return run(program_.step, input, scalars, decide);
 }
@@ -106,22 +115,27 @@ Result<StepTotals> Executor::run_validation(InputSource& input) {
   return result;
 }
 
-Status Executor::run(const std::vector<TimetableEntry>& entries, InputSource& input, StepScalars& scalars, const Decide& decide) {
+Status Executor::run(const std::vector<TimetableEntry>& entries, InputSource& input, StepScalars& scalars,
+                     const Decide& decide) {
   for (const TimetableEntry& entry : entries) {
     Status status = run_block(entry, input, scalars, decide);
-    if (!status.is_ok()) return status.with_context(fmt::format("in {} of step {} on rank {}", entry.action.to_string(), scalars.step, program_.rank));
+    if (!status.is_ok())
+      return status.with_context(
+          fmt::format("in {} of step {} on rank {}", entry.action.to_string(), scalars.step, program_.rank));
   }
   return Status::ok();
 }
 
-Status Executor::run_block(const TimetableEntry& entry, InputSource& input, StepScalars& scalars, const Decide& decide) {
+Status Executor::run_block(const TimetableEntry& entry, InputSource& input, StepScalars& scalars,
+                           const Decide& decide) {
   const Block& block = program_.blocks[entry.block.index()];
   std::fill(events_.begin(), events_.end(), Event{});
   size_t index = 0;
   for (bool ends = false; index < block.instructions.size() && !ends; ++index) {
     const Instruction& instruction = block.instructions[index];
     for (int before : instruction.after) {
-      ALTIPLANO_RETURN_IF_ERROR(communicator_.wait(events_[static_cast<size_t>(before)]).with_context(block.instructions[static_cast<size_t>(before)].label));
+      ALTIPLANO_RETURN_IF_ERROR(communicator_.wait(events_[static_cast<size_t>(before)])
+                                    .with_context(block.instructions[static_cast<size_t>(before)].label));
       events_[static_cast<size_t>(before)] = {};
     }
     auto ended = issue(instruction, prepared_[entry.block.index()][index], index, entry, input, scalars, decide);
@@ -129,12 +143,14 @@ Status Executor::run_block(const TimetableEntry& entry, InputSource& input, Step
     ends = *ended;
   }
   for (size_t i = 0; i < index; ++i)
-    if (!events_[i].is_done()) ALTIPLANO_RETURN_IF_ERROR(communicator_.wait(events_[i]).with_context(block.instructions[i].label));
+    if (!events_[i].is_done())
+      ALTIPLANO_RETURN_IF_ERROR(communicator_.wait(events_[i]).with_context(block.instructions[i].label));
   return Status::ok();
 }
 
-Result<bool> Executor::issue(const Instruction& instruction, Prepared& prepared, size_t index, const TimetableEntry& entry, InputSource& input,
-                             StepScalars& scalars, const Decide& decide) {
+Result<bool> Executor::issue(const Instruction& instruction, Prepared& prepared, size_t index,
+                             const TimetableEntry& entry, InputSource& input, StepScalars& scalars,
+                             const Decide& decide) {
   int slot = entry.stash_slot;
   auto microbatch = static_cast<uint64_t>(entry.action.microbatch);
   if (const auto* compute_what = std::get_if<ComputeInstruction>(&instruction.what)) {
@@ -144,15 +160,22 @@ Result<bool> Executor::issue(const Instruction& instruction, Prepared& prepared,
     char* to = static_cast<char*>(pointer(copy->destination, slot)) + copy->destination_offset;
     ALTIPLANO_RETURN_IF_ERROR(device_.copy(copy->boxes, program_.buffer(copy->source).dtype, from, to, copy->add));
   } else if (const auto* collective = std::get_if<CollectiveInstruction>(&instruction.what)) {
-    CollectiveCall call{collective->kind, collective->reduce, program_.buffer(collective->in).dtype, pointer(collective->in, slot),
-                        pointer(collective->out, slot), collective->count, 0};
-    ALTIPLANO_ASSIGN(events_[index], communicator_.collective(groups_[collective->group.index()], call, instruction.stream, {}));
+    CollectiveCall call{collective->kind,
+                        collective->reduce,
+                        program_.buffer(collective->in).dtype,
+                        pointer(collective->in, slot),
+                        pointer(collective->out, slot),
+                        collective->count,
+                        0};
+    ALTIPLANO_ASSIGN(events_[index],
+                     communicator_.collective(groups_[collective->group.index()], call, instruction.stream, {}));
   } else if (const auto* send = std::get_if<SendInstruction>(&instruction.what)) {
-    ALTIPLANO_ASSIGN(last_send_[send->buffer.index()], communicator_.send(send->peer, send->tag + microbatch, pointer(send->buffer, slot),
-                                                                         program_.buffer(send->buffer).bytes, instruction.stream, {}));
+    ALTIPLANO_ASSIGN(last_send_[send->buffer.index()],
+                     communicator_.send(send->peer, send->tag + microbatch, pointer(send->buffer, slot),
+                                        program_.buffer(send->buffer).bytes, instruction.stream, {}));
   } else if (const auto* recv = std::get_if<RecvInstruction>(&instruction.what)) {
     ALTIPLANO_ASSIGN(events_[index], communicator_.recv(recv->peer, recv->tag + microbatch, pointer(recv->buffer, slot),
-                                                       program_.buffer(recv->buffer).bytes, instruction.stream, {}));
+                                                        program_.buffer(recv->buffer).bytes, instruction.stream, {}));
   } else if (const auto* wait = std::get_if<WaitSendInstruction>(&instruction.what)) {
     ALTIPLANO_RETURN_IF_ERROR(communicator_.wait(last_send_[wait->buffer.index()]));
     last_send_[wait->buffer.index()] = {};
@@ -166,7 +189,8 @@ Result<bool> Executor::issue(const Instruction& instruction, Prepared& prepared,
   return false;
 }
 
-Status Executor::compute(const ComputeInstruction& what, Prepared& prepared, const TimetableEntry& entry, const StepScalars& scalars) {
+Status Executor::compute(const ComputeInstruction& what, Prepared& prepared, const TimetableEntry& entry,
+                         const StepScalars& scalars) {
   int slot = entry.stash_slot;
   for (size_t i = 0; i < what.inputs.size(); ++i) prepared.inputs[i] = pointer(what.inputs[i].buffer, slot);
   for (size_t i = 0; i < what.outputs.size(); ++i) prepared.outputs[i] = pointer(what.outputs[i].buffer, slot);
@@ -179,7 +203,8 @@ Status Executor::feed(const FeedInstruction& what, const TimetableEntry& entry, 
   Box box = what.box;
   box.origin[static_cast<size_t>(what.batch_dim)] += entry.action.microbatch * program_.microbatch_samples;
   ALTIPLANO_RETURN_IF_ERROR(input.fill(what.value, box, host_.data()));
-  return device_.copy_from_host(pointer(what.buffer, entry.stash_slot), host_.data(), program_.buffer(what.buffer).bytes);
+  return device_.copy_from_host(pointer(what.buffer, entry.stash_slot), host_.data(),
+                                program_.buffer(what.buffer).bytes);
 }
 
 Result<bool> Executor::fetch(const FetchInstruction& what, StepScalars& scalars, const Decide& decide) {
@@ -209,9 +234,12 @@ namespace {
 
 double initial_value(const Initializer& init, uint64_t stream, uint64_t index) {
   switch (init.kind) {
-    case Initializer::Kind::kConstant: return init.a;
-    case Initializer::Kind::kNormal: return init.a + init.b * random_normal(stream, 0, index);
-    case Initializer::Kind::kUniform: return init.a + (init.b - init.a) * random_uniform(stream, 0, index);
+    case Initializer::Kind::kConstant:
+      return init.a;
+    case Initializer::Kind::kNormal:
+      return init.a + init.b * random_normal(stream, 0, index);
+    case Initializer::Kind::kUniform:
+      return init.a + (init.b - init.a) * random_uniform(stream, 0, index);
   }
   return 0;
 }
@@ -253,8 +281,10 @@ Status Executor::initialize(uint64_t seed) {
 
 Status Executor::initialize_tensor(const PersistentTensor& tensor, uint64_t seed) {
   const Buffer& buffer = program_.buffer(tensor.buffer);
-  bool is_weight = tensor.role == TensorRole::kParameter || tensor.role == TensorRole::kParameterCopy || tensor.role == TensorRole::kMaster;
-  if (!is_weight || buffer.bytes == 0) return buffer.bytes == 0 ? Status::ok() : device_.fill_zero(pointer(tensor.buffer, 0), buffer.bytes);
+  bool is_weight = tensor.role == TensorRole::kParameter || tensor.role == TensorRole::kParameterCopy ||
+                   tensor.role == TensorRole::kMaster;
+  if (!is_weight || buffer.bytes == 0)
+    return buffer.bytes == 0 ? Status::ok() : device_.fill_zero(pointer(tensor.buffer, 0), buffer.bytes);
   // A master draws the numbers of its parameter.
   std::string name = tensor.name;
   if (tensor.role == TensorRole::kMaster) name.resize(name.size() - std::string(".master").size());

@@ -1,6 +1,6 @@
 #pragma once
-// Executor: runs a rank's Program on a Device and a Communicator. It allocates the arenas once, makes nothing new during a step, and decides
-// nothing: order, buffers and peers are the Program's.
+// Executor: runs a rank's Program on a Device and a Communicator. It allocates the arenas once, makes nothing new
+// during a step, and decides nothing: order, buffers and peers are the Program's.
 #include <functional>
 #include <memory>
 #include <vector>
@@ -12,7 +12,8 @@
 
 namespace altiplano {
 
-/// Where the model's inputs come from: i32 values of a box of an input in global-batch coordinates (dim 0: sample of the step).
+/// Where the model's inputs come from: i32 values of a box of an input in global-batch coordinates (dim 0: sample of
+/// the step).
 class InputSource {
  public:
   virtual ~InputSource() = default;
@@ -28,11 +29,12 @@ struct StepTotals {
 class Executor {
  public:
   /// All arguments must outlive it. Fails when the device has not the memory, or no kernel for an op.
-  static Result<std::unique_ptr<Executor>> create(const Program& program, Device& device, Communicator& communicator, KernelCache& kernels);
+  static Result<std::unique_ptr<Executor>> create(const Program& program, Device& device, Communicator& communicator,
+                                                  KernelCache& kernels);
   ~Executor();
 
-  /// Initial weights: a pure function of (seed, parameter name, global index), the same bits for every layout. States are zero, masters the
-  /// unrounded parameter.
+  /// Initial weights: a pure function of (seed, parameter name, global index), the same bits for every layout. States
+  /// are zero, masters the unrounded parameter.
   Status initialize(uint64_t seed);
 
   /// Sees the totals, may change the scalars of the update (rate, scale); false: the step is skipped.
@@ -55,12 +57,14 @@ class Executor {
   Status allocate();
   Status prepare(KernelCache& kernels);
   void* pointer(BufferId buffer, int slot) const;
-  Status run(const std::vector<TimetableEntry>& entries, InputSource& input, StepScalars& scalars, const Decide& decide);
+  Status run(const std::vector<TimetableEntry>& entries, InputSource& input, StepScalars& scalars,
+             const Decide& decide);
   Status run_block(const TimetableEntry& entry, InputSource& input, StepScalars& scalars, const Decide& decide);
   /// True: the block ends here.
-  Result<bool> issue(const Instruction& instruction, Prepared& prepared, size_t index, const TimetableEntry& entry, InputSource& input,
-                     StepScalars& scalars, const Decide& decide);
-  Status compute(const ComputeInstruction& what, Prepared& prepared, const TimetableEntry& entry, const StepScalars& scalars);
+  Result<bool> issue(const Instruction& instruction, Prepared& prepared, size_t index, const TimetableEntry& entry,
+                     InputSource& input, StepScalars& scalars, const Decide& decide);
+  Status compute(const ComputeInstruction& what, Prepared& prepared, const TimetableEntry& entry,
+                 const StepScalars& scalars);
   Status feed(const FeedInstruction& what, const TimetableEntry& entry, InputSource& input);
   Result<bool> fetch(const FetchInstruction& what, StepScalars& scalars, const Decide& decide);
   Status initialize_tensor(const PersistentTensor& tensor, uint64_t seed);
@@ -74,7 +78,7 @@ class Executor {
   std::vector<Event> events_;                    ///< of the current block's instructions
   std::vector<Event> last_send_;                 ///< by buffer
   const PersistentTensor* totals_ = nullptr;
-  std::vector<char> host_;                       ///< staging of feeds and fetches
+  std::vector<char> host_;  ///< staging of feeds and fetches
   std::vector<float> logits_;
 };
 

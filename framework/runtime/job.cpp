@@ -18,12 +18,15 @@ namespace altiplano {
 
 namespace {
 
-int64_t given(const Options& options, const char* key) { return options.has(key) ? options.get_int(key) : 0; }
+int64_t given(const Options& options, const char* key) {
+  return options.has(key) ? options.get_int(key) : 0;
+}
 
 Result<TrainingGraph> build_graph(const Options& options, int64_t batch, int64_t sequence) {
   ALTIPLANO_ASSIGN(const Model* model, PluginRegistry::instance().model(options.get_string("model.kind")));
   ALTIPLANO_ASSIGN(ModelGraph forward, model->build(options.section("model"), {batch, sequence}));
-  return make_training_graph(std::move(forward), job_dtype(options), job_optimizer(options), static_cast<uint64_t>(options.get_int("train.seed")));
+  return make_training_graph(std::move(forward), job_dtype(options), job_optimizer(options),
+                             static_cast<uint64_t>(options.get_int("train.seed")));
 }
 
 /// What one rank may use: the job file's figure, else the cluster's; for this machine what it really has.
@@ -59,13 +62,18 @@ PlannerServices services_for(const Job& job) {
 Status make_plan(Job& job, const BatchSizes& batch) {
   const Options& options = job.config.options;
   PlannerServices services = services_for(job);
-  PlanRequest request{job.graph.get(), &job.cluster, &services, options.section("parallel"), job.num_ranks, batch.global, batch.micro, batch.accumulation, {}};
+  PlanRequest request{
+      job.graph.get(), &job.cluster,       &services, options.section("parallel"), job.num_ranks, batch.global,
+      batch.micro,     batch.accumulation, {}};
   ALTIPLANO_ASSIGN(request.memory_per_rank, memory_limit(options, job.cluster, job.num_ranks));
-  std::string stages_name = options.get_string("parallel.planner.stages"), sharding_name = options.get_string("parallel.planner.sharding");
+  std::string stages_name = options.get_string("parallel.planner.stages"),
+              sharding_name = options.get_string("parallel.planner.sharding");
   ALTIPLANO_ASSIGN(const Planner* stages, PluginRegistry::instance().planner(stages_name));
   ALTIPLANO_ASSIGN(const Planner* sharding, PluginRegistry::instance().planner(sharding_name));
-  if (!stages->stages()) return invalid_argument("parallel.planner.stages: planner/{} does not plan stages", stages_name);
-  if (!sharding->sharding()) return invalid_argument("parallel.planner.sharding: planner/{} does not plan sharding", sharding_name);
+  if (!stages->stages())
+    return invalid_argument("parallel.planner.stages: planner/{} does not plan stages", stages_name);
+  if (!sharding->sharding())
+    return invalid_argument("parallel.planner.sharding: planner/{} does not plan sharding", sharding_name);
   ALTIPLANO_ASSIGN(job.plan, stages->stages()->plan_stages(request));
   return sharding->sharding()->plan_sharding(request, job.plan);
 }
@@ -83,12 +91,14 @@ Result<std::string> read_text(const std::string& path) {
 Result<BatchSizes> job_batch(const Options& options, int num_ranks) {
   int64_t data = given(options, "parallel.data_parallel_size");
   if (data == 0) {
-    int64_t others = std::max<int64_t>(1, given(options, "parallel.tensor_parallel_size")) * std::max<int64_t>(1, given(options, "parallel.pipeline_parallel_size"));
+    int64_t others = std::max<int64_t>(1, given(options, "parallel.tensor_parallel_size")) *
+                     std::max<int64_t>(1, given(options, "parallel.pipeline_parallel_size"));
     // Only a job file that leaves the global batch open needs the replicas here; the planner gives them otherwise.
     data = num_ranks % others == 0 ? num_ranks / others : 1;
     bool is_fixed = options.has("parallel.tensor_parallel_size") && options.has("parallel.pipeline_parallel_size");
     if (options.has("train.global_batch_size") && !is_fixed) {
-      return BatchSizes{options.get_int("train.global_batch_size"), given(options, "train.micro_batch_size"), given(options, "train.gradient_accumulation_steps")};
+      return BatchSizes{options.get_int("train.global_batch_size"), given(options, "train.micro_batch_size"),
+                        given(options, "train.gradient_accumulation_steps")};
     }
   }
   return resolve_batch(options, data);
@@ -105,7 +115,8 @@ Result<Job> prepare_job(JobConfig config, const JobRequest& request) {
   if (!request.batch) {
     ALTIPLANO_ASSIGN(batch, job_batch(options, request.num_ranks));
   }
-  ALTIPLANO_ASSIGN(TrainingGraph graph, build_graph(options, batch.global, request.sequence.value_or(options.get_int("train.seq_length"))));
+  ALTIPLANO_ASSIGN(TrainingGraph graph,
+                   build_graph(options, batch.global, request.sequence.value_or(options.get_int("train.seq_length"))));
   job.graph = std::make_unique<TrainingGraph>(std::move(graph));
   ALTIPLANO_ASSIGN(Cluster cluster, load_cluster(options.get_string("cluster")));
   job.cluster = cluster.resized(request.num_ranks);
@@ -119,8 +130,8 @@ Result<Job> prepare_job(JobConfig config, const JobRequest& request) {
     ALTIPLANO_ASSIGN(job.plan, Plan::from_yaml(text, request.plan_file));
     job.plan_was_given = true;
     if (job.plan.num_slots() != request.num_ranks)
-      return invalid_argument("{}: the plan has {} slots, the job {} ranks; start it with -n {}", request.plan_file, job.plan.num_slots(), request.num_ranks,
-                              job.plan.num_slots());
+      return invalid_argument("{}: the plan has {} slots, the job {} ranks; start it with -n {}", request.plan_file,
+                              job.plan.num_slots(), request.num_ranks, job.plan.num_slots());
   }
   ALTIPLANO_RETURN_IF_ERROR(verify_plan(job.plan, *job.graph));
   ALTIPLANO_ASSIGN(job.timetable, build_timetable(job.plan));
@@ -134,7 +145,8 @@ std::map<std::string, std::string> model_architecture(const Options& options) {
   std::map<std::string, std::string> fields = {{"kind", options.get_string("model.kind")}};
   Options model = options.section("model");
   for (const OptionRecord& record : model.records()) {
-    bool shapes_nothing = record.key.find("pdrop") != std::string::npos || record.key == "initializer_range" || record.key == "frozen" || record.key == "kind";
+    bool shapes_nothing = record.key.find("pdrop") != std::string::npos || record.key == "initializer_range" ||
+                          record.key == "frozen" || record.key == "kind";
     if (!shapes_nothing && model.has(record.key)) fields[record.key] = to_string(model.value(record.key));
   }
   return fields;

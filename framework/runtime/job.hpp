@@ -1,6 +1,6 @@
 #pragma once
-// From a job file to what a rank runs: model -> TrainingGraph -> Plan -> timetable -> programs. One way for every command (train, plan,
-// validate, estimate), so that what is shown is what runs.
+// From a job file to what a rank runs: model -> TrainingGraph -> Plan -> timetable -> programs. One way for every
+// command (train, plan, validate, estimate), so that what is shown is what runs.
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,16 +27,17 @@ struct Job {
 
 struct JobRequest {
   int num_ranks = 1;
-  std::string plan_file;               ///< replay this plan; empty: plan
+  std::string plan_file;                   ///< replay this plan; empty: plan
   std::optional<int64_t> batch, sequence;  ///< instead of the job file's (generation)
   bool needs_plan = true;
 };
 
-/// Reads nothing but plugins, the cluster and the plan file. Refusals name key, numbers and valid alternatives; kInfeasible with the smallest
-/// change that fits.
+/// Reads nothing but plugins, the cluster and the plan file. Refusals name key, numbers and valid alternatives;
+/// kInfeasible with the smallest change that fits.
 Result<Job> prepare_job(JobConfig config, const JobRequest& request);
 
-/// Samples per step, from the job file (any two of the three batch sizes); the data degree is taken from it or from the ranks.
+/// Samples per step, from the job file (any two of the three batch sizes); the data degree is taken from it or from the
+/// ranks.
 Result<BatchSizes> job_batch(const Options& options, int num_ranks);
 
 /// Fields that make two models the same for a checkpoint, and their hash.

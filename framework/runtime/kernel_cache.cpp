@@ -16,7 +16,8 @@ std::string key_of(const KernelRequest& request) {
   for (const auto* operands : {&request.inputs, &request.outputs}) {
     key += operands == &request.inputs ? " in" : " out";
     for (const OperandLayout& o : *operands)
-      key += fmt::format(" {}{}@{}/{}:{}", to_string(o.dtype), to_string(o.extents), to_string(o.origin), to_string(o.global), o.batch_dim);
+      key += fmt::format(" {}{}@{}/{}:{}", to_string(o.dtype), to_string(o.extents), to_string(o.origin),
+                         to_string(o.global), o.batch_dim);
   }
   return key;
 }
@@ -33,7 +34,8 @@ KernelRequest kernel_request(const Program& program, const ComputeInstruction& i
 Result<std::unique_ptr<Kernel>> KernelCache::make(const KernelRequest& request) {
   for (const OpExtension* extension : extensions_) {
     auto definitions = extension->definitions();
-    bool is_theirs = std::any_of(definitions.begin(), definitions.end(), [&](const OpDefinition& d) { return d.kind == request.kind; });
+    bool is_theirs = std::any_of(definitions.begin(), definitions.end(),
+                                 [&](const OpDefinition& d) { return d.kind == request.kind; });
     if (is_theirs) return extension->make_kernel(device_kind_, request);
   }
   return device_.make_kernel(request);

@@ -1,6 +1,6 @@
 #pragma once
-// runtime/ (L5): executor, training loop, data, metrics. KernelCache: the kernels of a program, made once; equal requests (layers that are
-// isomorphic) share one. Lowering asks it for scratch sizes, the executor for the kernels.
+// runtime/ (L5): executor, training loop, data, metrics. KernelCache: the kernels of a program, made once; equal
+// requests (layers that are isomorphic) share one. Lowering asks it for scratch sizes, the executor for the kernels.
 #include <map>
 #include <memory>
 #include <string>

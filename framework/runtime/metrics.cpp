@@ -25,12 +25,14 @@ Status MetricsFile::open(const std::string& path, int64_t last_step) {
   }
   file_ = std::fopen(path.c_str(), "w");
   if (!file_) return runtime_failure("{}: cannot be written: {}", path, std::strerror(errno));
-  return kept.empty() || std::fputs(kept.c_str(), file_) >= 0 ? Status::ok() : runtime_failure("{}: {}", path, std::strerror(errno));
+  return kept.empty() || std::fputs(kept.c_str(), file_) >= 0 ? Status::ok()
+                                                              : runtime_failure("{}: {}", path, std::strerror(errno));
 }
 
 Status MetricsFile::write_step(const StepMetrics& m) {
-  nlohmann::ordered_json json = {{"step", m.step}, {"loss", m.loss}, {"grad_norm", m.gradient_norm}, {"lr", m.learning_rate}, {"tokens", m.tokens},
-                                 {"seconds", m.seconds}, {"tps", m.tokens_per_second}};
+  nlohmann::ordered_json json = {
+      {"step", m.step},     {"loss", m.loss},       {"grad_norm", m.gradient_norm}, {"lr", m.learning_rate},
+      {"tokens", m.tokens}, {"seconds", m.seconds}, {"tps", m.tokens_per_second}};
   if (m.skipped) json["skipped"] = true;
   return write_line(json.dump());
 }
@@ -41,7 +43,8 @@ Status MetricsFile::write_validation(int64_t step, double loss, int64_t tokens) 
 }
 
 Status MetricsFile::write_line(const std::string& line) {
-  if (std::fputs((line + "\n").c_str(), file_) < 0 || std::fflush(file_) != 0) return runtime_failure("{}: {}", path_, std::strerror(errno));
+  if (std::fputs((line + "\n").c_str(), file_) < 0 || std::fflush(file_) != 0)
+    return runtime_failure("{}: {}", path_, std::strerror(errno));
   return Status::ok();
 }
 

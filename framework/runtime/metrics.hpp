@@ -1,5 +1,6 @@
 #pragma once
-// Metrics of a run as JSON lines, one per step, written by rank 0. After a resume each step stands once: later lines of the earlier attempt are cut.
+// Metrics of a run as JSON lines, one per step, written by rank 0. After a resume each step stands once: later lines of
+// the earlier attempt are cut.
 #include <cstdio>
 #include <string>
 

@@ -11,22 +11,26 @@ std::string banner_text(const Job& job, const BannerFacts& facts) {
   const Plan& plan = job.plan;
   Bytes peak;
   for (Bytes bytes : job.estimate.peak_per_rank) peak = std::max(peak, bytes);
-  std::string text = fmt::format("altiplano {}   {} rank{} on {}, comm {}, device {}\n", ALTIPLANO_VERSION, job.num_ranks, job.num_ranks == 1 ? "" : "s",
-                                 facts.host, facts.comm, facts.device);
-  text += fmt::format("model     {}, {} parameters, {} layers          data  {}, {} tokens\n", job.graph->graph.name, with_thousands(num_parameters(job.graph->graph)),
-                      job.graph->graph.layers().size(), facts.data_name, with_thousands(facts.training_tokens));
-  text += fmt::format("batch     {} = micro {} x accumulate {} x data {}   plan  {}   ({} in {}, verified)\n", plan.global_batch, plan.microbatch,
-                      plan.num_microbatches, plan.data_degree(), plan_summary(plan), job.plan_was_given ? "read" : "planned", to_string(job.planning_time));
-  text += fmt::format("memory    {} on the fullest rank predicted            checkpoints  {}, {} each, {} free", to_string(peak), facts.checkpoint_directory,
-                      to_string(facts.checkpoint_bytes), to_string(facts.free_bytes));
+  std::string text = fmt::format("altiplano {}   {} rank{} on {}, comm {}, device {}\n", ALTIPLANO_VERSION,
+                                 job.num_ranks, job.num_ranks == 1 ? "" : "s", facts.host, facts.comm, facts.device);
+  text += fmt::format("model     {}, {} parameters, {} layers          data  {}, {} tokens\n", job.graph->graph.name,
+                      with_thousands(num_parameters(job.graph->graph)), job.graph->graph.layers().size(),
+                      facts.data_name, with_thousands(facts.training_tokens));
+  text += fmt::format("batch     {} = micro {} x accumulate {} x data {}   plan  {}   ({} in {}, verified)\n",
+                      plan.global_batch, plan.microbatch, plan.num_microbatches, plan.data_degree(), plan_summary(plan),
+                      job.plan_was_given ? "read" : "planned", to_string(job.planning_time));
+  text += fmt::format("memory    {} on the fullest rank predicted            checkpoints  {}, {} each, {} free",
+                      to_string(peak), facts.checkpoint_directory, to_string(facts.checkpoint_bytes),
+                      to_string(facts.free_bytes));
   return text;
 }
 
 std::string step_line(const StepMetrics& m, int64_t max_steps, Bytes memory, Seconds eta) {
   std::string mib = fmt::format("{:.1f}MiB", static_cast<double>(memory.value) / (1 << 20));
   std::string width = std::to_string(max_steps);
-  return fmt::format("step: {:>{}}/{}  loss: {:.4f}  grad_norm: {:.4f}  lr: {:.2e}  tps: {}  memory: {}  eta: {}{}", m.step, width.size(), max_steps, m.loss,
-                     m.gradient_norm, m.learning_rate, with_thousands(static_cast<int64_t>(m.tokens_per_second)), mib, hours_minutes_seconds(eta),
+  return fmt::format("step: {:>{}}/{}  loss: {:.4f}  grad_norm: {:.4f}  lr: {:.2e}  tps: {}  memory: {}  eta: {}{}",
+                     m.step, width.size(), max_steps, m.loss, m.gradient_norm, m.learning_rate,
+                     with_thousands(static_cast<int64_t>(m.tokens_per_second)), mib, hours_minutes_seconds(eta),
                      m.skipped ? "  skipped: not finite" : "");
 }
 
@@ -55,7 +59,8 @@ void Progress::draw_bar(int64_t step, Seconds eta) {
   std::string tail = fmt::format(" {}/{}  eta {}", step, max_steps_, hours_minutes_seconds(eta));
   int width = std::max(0, std::min(columns_ - 3, 80) - static_cast<int>(tail.size()));
   int full = max_steps_ > 0 ? static_cast<int>(width * step / max_steps_) : 0;
-  fmt::print("\r[{}{}]{}", std::string(static_cast<size_t>(full), '#'), std::string(static_cast<size_t>(width - full), '.'), tail);
+  fmt::print("\r[{}{}]{}", std::string(static_cast<size_t>(full), '#'),
+             std::string(static_cast<size_t>(width - full), '.'), tail);
   bar_is_drawn_ = true;
   if (step == max_steps_) clear_bar();
 }

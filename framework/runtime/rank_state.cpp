@@ -6,15 +6,20 @@ namespace {
 
 const char* role_word(TensorRole role) {
   switch (role) {
-    case TensorRole::kParameter: return "parameter";
-    case TensorRole::kMaster: return "master";
-    case TensorRole::kOptimizerState: return "optimizer_state";
-    default: return "other";
+    case TensorRole::kParameter:
+      return "parameter";
+    case TensorRole::kMaster:
+      return "master";
+    case TensorRole::kOptimizerState:
+      return "optimizer_state";
+    default:
+      return "other";
   }
 }
 
 bool is_saved(const PersistentTensor& tensor) {
-  return tensor.role == TensorRole::kParameter || tensor.role == TensorRole::kMaster || tensor.role == TensorRole::kOptimizerState;
+  return tensor.role == TensorRole::kParameter || tensor.role == TensorRole::kMaster ||
+         tensor.role == TensorRole::kOptimizerState;
 }
 
 Status restore_where(Executor& executor, const Checkpoint& checkpoint, const std::function<bool(TensorRole)>& wanted) {
@@ -32,7 +37,8 @@ Status restore_where(Executor& executor, const Checkpoint& checkpoint, const std
   ALTIPLANO_RETURN_IF_ERROR(checkpoint.restore(targets));
   for (size_t i = 0; i < tensors.size(); ++i)
     if (!memory[i].empty())
-      ALTIPLANO_RETURN_IF_ERROR(executor.device().copy_from_host(executor.data(*tensors[i]), memory[i].data(), static_cast<int64_t>(memory[i].size())));
+      ALTIPLANO_RETURN_IF_ERROR(executor.device().copy_from_host(executor.data(*tensors[i]), memory[i].data(),
+                                                                 static_cast<int64_t>(memory[i].size())));
   return Status::ok();
 }
 
@@ -44,18 +50,24 @@ Result<SavedState> SavedState::copy_from(Executor& executor) {
     if (!is_saved(tensor) || !tensor.is_owner) continue;
     const Buffer& buffer = executor.program().buffer(tensor.buffer);
     state.memory_.emplace_back(static_cast<size_t>(buffer.bytes));
-    if (buffer.bytes > 0) ALTIPLANO_RETURN_IF_ERROR(executor.device().copy_to_host(state.memory_.back().data(), executor.data(tensor), buffer.bytes));
-    state.parts_.push_back({tensor.name, buffer.dtype, tensor.global, tensor.box, state.memory_.back().data(), role_word(tensor.role)});
+    if (buffer.bytes > 0)
+      ALTIPLANO_RETURN_IF_ERROR(
+          executor.device().copy_to_host(state.memory_.back().data(), executor.data(tensor), buffer.bytes));
+    state.parts_.push_back(
+        {tensor.name, buffer.dtype, tensor.global, tensor.box, state.memory_.back().data(), role_word(tensor.role)});
   }
   return state;
 }
 
 Status restore_state(Executor& executor, const Checkpoint& checkpoint) {
-  return restore_where(executor, checkpoint, [](TensorRole role) { return role != TensorRole::kGradient && role != TensorRole::kTotals; });
+  return restore_where(executor, checkpoint,
+                       [](TensorRole role) { return role != TensorRole::kGradient && role != TensorRole::kTotals; });
 }
 
 Status restore_parameters(Executor& executor, const Checkpoint& checkpoint) {
-  return restore_where(executor, checkpoint, [](TensorRole role) { return role == TensorRole::kParameter || role == TensorRole::kParameterCopy; });
+  return restore_where(executor, checkpoint, [](TensorRole role) {
+    return role == TensorRole::kParameter || role == TensorRole::kParameterCopy;
+  });
 }
 
 }  // namespace altiplano

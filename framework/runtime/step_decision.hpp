@@ -8,9 +8,9 @@
 namespace altiplano {
 
 struct StepDecision {
-  bool applies = false;        ///< false: weights stay as they are
-  double gradient_norm = 0;    ///< of the mean loss's gradient, before clipping
-  double gradient_scale = 0;   ///< 1 / tokens x clipping
+  bool applies = false;       ///< false: weights stay as they are
+  double gradient_norm = 0;   ///< of the mean loss's gradient, before clipping
+  double gradient_scale = 0;  ///< 1 / tokens x clipping
 };
 
 /// clip 0: none. Not finite totals, or no valid token at all: the step is skipped.
@@ -22,7 +22,8 @@ struct LearningRate {
   int64_t warmup_steps = 0, decay_steps = 0;
 };
 
-/// Rate of step `step` (1 for the first): linear warm-up from peak/warmup, then the shape down to `minimum` at decay_steps.
+/// Rate of step `step` (1 for the first): linear warm-up from peak/warmup, then the shape down to `minimum` at
+/// decay_steps.
 double learning_rate_at(const LearningRate& rate, int64_t step);
 
 }  // namespace altiplano

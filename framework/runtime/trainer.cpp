@@ -18,8 +18,8 @@ std::string comm_backend_name(const Options& options, int world_size) {
   return world_size == 1 ? "inproc" : "shm";
 }
 
-Result<std::unique_ptr<Trainer>> Trainer::create(const Job& job, const RankEnvironment& environment, Rendezvous& rendezvous,
-                                                 std::function<bool()> stop_requested) {
+Result<std::unique_ptr<Trainer>> Trainer::create(const Job& job, const RankEnvironment& environment,
+                                                 Rendezvous& rendezvous, std::function<bool()> stop_requested) {
   std::unique_ptr<Trainer> trainer(new Trainer(job, environment, std::move(stop_requested)));
   Status status = trainer->open(rendezvous);
   if (!status.is_ok()) {
@@ -52,7 +52,8 @@ Status Trainer::open(Rendezvous& rendezvous) {
     ALTIPLANO_ASSIGN(Kernel * kernel, kernels_->get(program, instruction));
     return kernel->workspace_bytes();
   };
-  ALTIPLANO_ASSIGN(auto programs, lower(*job_.graph, job_.plan, job_.timetable, Binding::identity(job_.plan.num_slots()), lowering));
+  ALTIPLANO_ASSIGN(auto programs,
+                   lower(*job_.graph, job_.plan, job_.timetable, Binding::identity(job_.plan.num_slots()), lowering));
   ALTIPLANO_RETURN_IF_ERROR(verify_programs(programs));
   program_ = std::move(programs[environment_.rank.index()]);
 
@@ -85,12 +86,15 @@ Status Trainer::open_data() {
 /// Finds the state to start from and opens what the first rank writes.
 Status Trainer::start() {
   checkpoint_directory_ = options_.get_string("checkpoint.dir");
-  rate_ = {options_.get_string("lr_scheduler.name"), options_.get_float("optimizer.lr"), options_.get_float("lr_scheduler.min_lr"),
-           options_.get_int("lr_scheduler.warmup_steps"), options_.get_int("lr_scheduler.decay_steps")};
-  ALTIPLANO_ASSIGN(FoundCheckpoint found, find_checkpoint(checkpoint_directory_, options_.get_string("train.resume"),
-                                                          is_first_rank() ? CheckLevel::kChecksums : CheckLevel::kSizes));
+  rate_ = {options_.get_string("lr_scheduler.name"), options_.get_float("optimizer.lr"),
+           options_.get_float("lr_scheduler.min_lr"), options_.get_int("lr_scheduler.warmup_steps"),
+           options_.get_int("lr_scheduler.decay_steps")};
+  ALTIPLANO_ASSIGN(FoundCheckpoint found,
+                   find_checkpoint(checkpoint_directory_, options_.get_string("train.resume"),
+                                   is_first_rank() ? CheckLevel::kChecksums : CheckLevel::kSizes));
   if (is_first_rank())
-    for (const SkippedCheckpoint& skipped : found.skipped) fmt::print(stderr, "note: checkpoint {} skipped: {}\n", skipped.path, skipped.reason);
+    for (const SkippedCheckpoint& skipped : found.skipped)
+      fmt::print(stderr, "note: checkpoint {} skipped: {}\n", skipped.path, skipped.reason);
   ALTIPLANO_RETURN_IF_ERROR(executor_->initialize(job_.graph->seed));
   if (found.checkpoint) {
     ALTIPLANO_RETURN_IF_ERROR(restore(*found.checkpoint));
@@ -104,7 +108,8 @@ Status Trainer::start() {
   if (!is_first_rank()) return Status::ok();
   remove_unfinished(checkpoint_directory_);
   ALTIPLANO_RETURN_IF_ERROR(metrics_.open(options_.get_string("run.dir") + "/metrics.jsonl", step_));
-  progress_ = std::make_unique<Progress>(step_ + 1, max_steps, options_.get_int("train.log_every"), environment_.terminal_columns, program_.peak());
+  progress_ = std::make_unique<Progress>(step_ + 1, max_steps, options_.get_int("train.log_every"),
+                                         environment_.terminal_columns, program_.peak());
   return Status::ok();
 }
 
@@ -129,13 +134,15 @@ void Trainer::show_banner(const std::string& comm, const std::string& host) {
   facts.checkpoint_directory = checkpoint_directory_;
   int64_t bytes = 0;
   const Graph& graph = job_.graph->graph;
-  for (const Parameter& p : graph.parameters()) bytes += num_elements(graph.value(p.value).shape) * size_of(graph.value(p.value).dtype);
+  for (const Parameter& p : graph.parameters())
+    bytes += num_elements(graph.value(p.value).shape) * size_of(graph.value(p.value).dtype);
   for (const ParameterTraining& p : job_.graph->parameters)
     for (ValueId state : p.states) bytes += num_elements(graph.value(state).shape) * size_of(graph.value(state).dtype);
   facts.checkpoint_bytes = Bytes(bytes);
   std::error_code error;
   std::filesystem::path existing = std::filesystem::absolute(checkpoint_directory_);
-  while (!std::filesystem::exists(existing, error) && existing.has_parent_path() && existing != existing.parent_path()) existing = existing.parent_path();
+  while (!std::filesystem::exists(existing, error) && existing.has_parent_path() && existing != existing.parent_path())
+    existing = existing.parent_path();
   facts.free_bytes = Bytes(static_cast<int64_t>(std::filesystem::space(existing, error).available));
   progress_->note(banner_text(job_, facts));
   if (step_ > 0) progress_->note(fmt::format("resumed   from step {} in {}", step_, checkpoint_directory_));
@@ -146,7 +153,8 @@ Result<TrainSummary> Trainer::run() {
   int64_t validate_every = options_.get_int("train.validate_every");
   while (step_ < max_steps && !summary_.stopped_early) {
     ALTIPLANO_ASSIGN(summary_.stopped_early, step());
-    if (validate_every > 0 && (step_ % validate_every == 0 || step_ == max_steps)) ALTIPLANO_RETURN_IF_ERROR(validate());
+    if (validate_every > 0 && (step_ % validate_every == 0 || step_ == max_steps))
+      ALTIPLANO_RETURN_IF_ERROR(validate());
     bool is_due = save_every > 0 && step_ % save_every == 0;
     if (is_due || step_ == max_steps || summary_.stopped_early) ALTIPLANO_RETURN_IF_ERROR(save());
   }
@@ -164,16 +172,19 @@ Result<bool> Trainer::step() {
   scalars.learning_rate = metrics.learning_rate = learning_rate_at(rate_, metrics.step);
   input_->start(BatchInput::Part::kTraining, samples_);
   bool stops = false;
-  Status status = executor_->run_step(*input_, scalars, [&](const StepTotals& totals, StepScalars& s) {
-    StepDecision decision = decide_step(totals, options_.get_float("train.gradient_clipping"));
-    s.gradient_scale = decision.gradient_scale;
-    metrics.loss = totals.loss();
-    metrics.gradient_norm = decision.gradient_norm;
-    metrics.tokens = static_cast<int64_t>(totals.token_count);
-    metrics.skipped = !decision.applies;
-    stops = totals.stop_requests > 0;
-    return decision.applies;
-  }, stop_requested_());
+  Status status = executor_->run_step(
+      *input_, scalars,
+      [&](const StepTotals& totals, StepScalars& s) {
+        StepDecision decision = decide_step(totals, options_.get_float("train.gradient_clipping"));
+        s.gradient_scale = decision.gradient_scale;
+        metrics.loss = totals.loss();
+        metrics.gradient_norm = decision.gradient_norm;
+        metrics.tokens = static_cast<int64_t>(totals.token_count);
+        metrics.skipped = !decision.applies;
+        stops = totals.stop_requests > 0;
+        return decision.applies;
+      },
+      stop_requested_());
   ALTIPLANO_RETURN_IF_ERROR(status);
   ++step_;
   samples_ += job_.plan.global_batch;
@@ -189,7 +200,8 @@ Result<bool> Trainer::step() {
 Status Trainer::validate() {
   if (source_->num_validation_samples() == 0) return Status::ok();
   int64_t batch = job_.plan.global_batch;
-  int64_t batches = std::min(options_.get_int("train.validation_batches"), (source_->num_validation_samples() + batch - 1) / batch);
+  int64_t batches =
+      std::min(options_.get_int("train.validation_batches"), (source_->num_validation_samples() + batch - 1) / batch);
   double loss_sum = 0, tokens = 0;
   for (int64_t b = 0; b < batches; ++b) {
     input_->start(BatchInput::Part::kValidation, b * batch);
@@ -200,7 +212,8 @@ Status Trainer::validate() {
   summary_.has_validation = true;
   summary_.validation_loss = tokens > 0 ? loss_sum / tokens : 0;
   if (!is_first_rank()) return Status::ok();
-  progress_->note(fmt::format("validation step {}: loss {:.4f} over {} tokens", step_, summary_.validation_loss, with_thousands(static_cast<int64_t>(tokens))));
+  progress_->note(fmt::format("validation step {}: loss {:.4f} over {} tokens", step_, summary_.validation_loss,
+                              with_thousands(static_cast<int64_t>(tokens))));
   return metrics_.write_validation(step_, summary_.validation_loss, static_cast<int64_t>(tokens));
 }
 
@@ -228,11 +241,14 @@ Status Trainer::save() {
     info.model_fingerprint = model_fingerprint(options_);
     info.architecture = model_architecture(options_);
     info.plan = job_.plan.to_yaml();
-    ALTIPLANO_ASSIGN(PublishReport report, publish_checkpoint(checkpoint_directory_, info, static_cast<int>(options_.get_int("checkpoint.keep_last"))));
+    ALTIPLANO_ASSIGN(
+        PublishReport report,
+        publish_checkpoint(checkpoint_directory_, info, static_cast<int>(options_.get_int("checkpoint.keep_last"))));
     std::vector<std::string> kept;
     for (int64_t step : report.kept) kept.push_back(std::to_string(step));
     Seconds took(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-    progress_->note(fmt::format("checkpoint step {} saved in {} ({}), kept {}", step_, to_string(took), to_string(Bytes(report.bytes)), join(kept, ", ")));
+    progress_->note(fmt::format("checkpoint step {} saved in {} ({}), kept {}", step_, to_string(took),
+                                to_string(Bytes(report.bytes)), join(kept, ", ")));
   }
   saved_step_ = step_;
   return barrier();

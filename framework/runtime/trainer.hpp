@@ -1,6 +1,7 @@
 #pragma once
-// Trainer: the training loop of one rank. Restore or initialise, then per step: run the Program, decide, show; validate and save on schedule; stop when
-// any rank was asked to. All ranks take every decision alike, from totals that all have.
+// Trainer: the training loop of one rank. Restore or initialise, then per step: run the Program, decide, show; validate
+// and save on schedule; stop when any rank was asked to. All ranks take every decision alike, from totals that all
+// have.
 #include <functional>
 #include <memory>
 #include <string>
@@ -24,8 +25,8 @@ struct TrainSummary {
 class Trainer {
  public:
   /// Collective. `stop_requested`: polled once per step. Everything must outlive the trainer.
-  static Result<std::unique_ptr<Trainer>> create(const Job& job, const RankEnvironment& environment, Rendezvous& rendezvous,
-                                                 std::function<bool()> stop_requested);
+  static Result<std::unique_ptr<Trainer>> create(const Job& job, const RankEnvironment& environment,
+                                                 Rendezvous& rendezvous, std::function<bool()> stop_requested);
   ~Trainer();
   Result<TrainSummary> run();
   /// Tells the other ranks that this one failed.
@@ -33,7 +34,10 @@ class Trainer {
 
  private:
   Trainer(const Job& job, const RankEnvironment& environment, std::function<bool()> stop_requested)
-      : job_(job), options_(job.config.options), environment_(environment), stop_requested_(std::move(stop_requested)) {}
+      : job_(job),
+        options_(job.config.options),
+        environment_(environment),
+        stop_requested_(std::move(stop_requested)) {}
   Status open(Rendezvous& rendezvous);
   Status open_data();
   Status start();

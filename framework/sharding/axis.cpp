@@ -6,10 +6,14 @@ namespace altiplano {
 
 const char* to_string(Axis axis) {
   switch (axis) {
-    case Axis::kData: return "data";
-    case Axis::kTensor: return "tensor";
-    case Axis::kExpert: return "expert";
-    case Axis::kContext: return "context";
+    case Axis::kData:
+      return "data";
+    case Axis::kTensor:
+      return "tensor";
+    case Axis::kExpert:
+      return "expert";
+    case Axis::kContext:
+      return "context";
   }
   return "?";
 }

@@ -1,9 +1,9 @@
 #pragma once
-// sharding/ (L2): how tensors lie on a mesh: ShardingSpec, factor rules, strategies, reshard paths, boxes and regions. Pure
-// values and functions; may include base/, graph/, cluster/.
+// sharding/ (L2): how tensors lie on a mesh: ShardingSpec, factor rules, strategies, reshard paths, boxes and regions.
+// Pure values and functions; may include base/, graph/, cluster/.
 //
-// Axis: a named axis of a device mesh (never of a tensor: tensors have dims). MeshShape: degrees per axis, outermost first; the
-// axes a mesh does not have are of degree 1.
+// Axis: a named axis of a device mesh (never of a tensor: tensors have dims). MeshShape: degrees per axis, outermost
+// first; the axes a mesh does not have are of degree 1.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -22,15 +22,29 @@ std::optional<Axis> axis_from_string(std::string_view text);
 class AxisSet {
  public:
   constexpr AxisSet() = default;
-  constexpr AxisSet(std::initializer_list<Axis> axes) { for (Axis a : axes) insert(a); }
+  constexpr AxisSet(std::initializer_list<Axis> axes) {
+    for (Axis a : axes) insert(a);
+  }
   constexpr bool contains(Axis a) const { return (bits_ >> static_cast<int>(a)) & 1; }
   constexpr void insert(Axis a) { bits_ |= static_cast<uint8_t>(1u << static_cast<int>(a)); }
   constexpr void erase(Axis a) { bits_ &= static_cast<uint8_t>(~(1u << static_cast<int>(a))); }
   constexpr bool is_empty() const { return bits_ == 0; }
   constexpr auto operator<=>(const AxisSet&) const = default;
-  constexpr AxisSet operator|(AxisSet o) const { AxisSet r; r.bits_ = bits_ | o.bits_; return r; }
-  constexpr AxisSet operator&(AxisSet o) const { AxisSet r; r.bits_ = bits_ & o.bits_; return r; }
-  constexpr AxisSet operator-(AxisSet o) const { AxisSet r; r.bits_ = bits_ & static_cast<uint8_t>(~o.bits_); return r; }
+  constexpr AxisSet operator|(AxisSet o) const {
+    AxisSet r;
+    r.bits_ = bits_ | o.bits_;
+    return r;
+  }
+  constexpr AxisSet operator&(AxisSet o) const {
+    AxisSet r;
+    r.bits_ = bits_ & o.bits_;
+    return r;
+  }
+  constexpr AxisSet operator-(AxisSet o) const {
+    AxisSet r;
+    r.bits_ = bits_ & static_cast<uint8_t>(~o.bits_);
+    return r;
+  }
 
  private:
   uint8_t bits_ = 0;

@@ -66,7 +66,8 @@ std::vector<Box> subtract(const Box& a, const Box& b) {
 
 namespace {
 
-/// Sources in the order one destination should try them: replicas of the same box are rotated by the destination's number.
+/// Sources in the order one destination should try them: replicas of the same box are rotated by the destination's
+/// number.
 std::vector<const HeldBox*> preference_order(const std::vector<HeldBox>& sources, size_t destination) {
   std::map<Box, std::vector<const HeldBox*>> replicas;
   for (const auto& source : sources) replicas[source.box].push_back(&source);

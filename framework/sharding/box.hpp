@@ -1,8 +1,9 @@
 #pragma once
 // Box: an axis-aligned part of a named global tensor: origin and extents per dim. Region: what a rank holds of it.
 //
-// The region-transfer engine (plan_transfer) serves cross-mesh pipeline transfer, tied copies, checkpoint restore under another
-// plan, and later live rebalancing: source boxes -> destination boxes, copied or summed in a fixed order (design invariant 5).
+// The region-transfer engine (plan_transfer) serves cross-mesh pipeline transfer, tied copies, checkpoint restore under
+// another plan, and later live rebalancing: source boxes -> destination boxes, copied or summed in a fixed order
+// (design invariant 5).
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,13 +42,15 @@ struct BoxTransfer {
   auto operator<=>(const BoxTransfer&) const = default;
 };
 
-/// Copies: for each destination box, pieces from sources that cover it, each element once. Among sources that hold the same
-/// element the one whose holder equals `preferred[destination]` (if given) wins, then destinations spread round-robin over
-/// replicas. Sorted by (destination, source, box). `uncovered` receives the boxes no source holds (nullptr: asserts there are none).
+/// Copies: for each destination box, pieces from sources that cover it, each element once. Among sources that hold the
+/// same element the one whose holder equals `preferred[destination]` (if given) wins, then destinations spread
+/// round-robin over replicas. Sorted by (destination, source, box). `uncovered` receives the boxes no source holds
+/// (nullptr: asserts there are none).
 std::vector<BoxTransfer> plan_transfer(const std::vector<HeldBox>& sources, const std::vector<HeldBox>& destinations,
                                        std::vector<HeldBox>* uncovered = nullptr);
 
-/// Strided copy between two local tensors that hold boxes of the same global tensor: the part `box` of source to destination.
+/// Strided copy between two local tensors that hold boxes of the same global tensor: the part `box` of source to
+/// destination.
 struct BoxCopy {
   Box source;       ///< the box the source buffer holds (contiguous, row-major)
   Box destination;  ///< the box the destination buffer holds

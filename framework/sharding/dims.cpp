@@ -53,7 +53,8 @@ void for_each_dim(const Op& op, const ShardingRule& rule, Visit visit) {
 
 }  // namespace
 
-std::vector<int> trace_dim(const Graph& graph, const std::vector<ShardingRule>& rules, const std::vector<ValueId>& sources, int dim) {
+std::vector<int> trace_dim(const Graph& graph, const std::vector<ShardingRule>& rules,
+                           const std::vector<ValueId>& sources, int dim) {
   DimClasses classes(graph);
   for (const Op& op : graph.ops()) {
     const ShardingRule& rule = rules[op.id.index()];

@@ -10,12 +10,18 @@ namespace altiplano {
 
 const char* to_string(ReshardKind kind) {
   switch (kind) {
-    case ReshardKind::kSlice: return "slice";
-    case ReshardKind::kAllGather: return "all_gather";
-    case ReshardKind::kAllReduce: return "all_reduce";
-    case ReshardKind::kReduceScatter: return "reduce_scatter";
-    case ReshardKind::kAllToAll: return "all_to_all";
-    case ReshardKind::kToPartial: return "to_partial";
+    case ReshardKind::kSlice:
+      return "slice";
+    case ReshardKind::kAllGather:
+      return "all_gather";
+    case ReshardKind::kAllReduce:
+      return "all_reduce";
+    case ReshardKind::kReduceScatter:
+      return "reduce_scatter";
+    case ReshardKind::kAllToAll:
+      return "all_to_all";
+    case ReshardKind::kToPartial:
+      return "to_partial";
   }
   return "?";
 }
@@ -29,8 +35,10 @@ static std::string axes_text(AxisSet axes) {
 
 std::string ReshardStep::to_string() const {
   std::string text = fmt::format("{} {}", altiplano::to_string(kind), axes_text(axes));
-  if (kind == ReshardKind::kAllToAll) text += fmt::format(" dim {} -> {}", from_dim, dim);
-  else if (dim >= 0) text += fmt::format(" dim {}", dim);
+  if (kind == ReshardKind::kAllToAll)
+    text += fmt::format(" dim {} -> {}", from_dim, dim);
+  else if (dim >= 0)
+    text += fmt::format(" dim {}", dim);
   return text;
 }
 
@@ -41,7 +49,8 @@ constexpr double kMessageCost = 1.0, kLocalCost = 0.01;
 
 class StepGenerator {
  public:
-  StepGenerator(const ShardingSpec& target, const Shape& shape, const MeshShape& mesh) : target_(target), shape_(shape), mesh_(mesh) {}
+  StepGenerator(const ShardingSpec& target, const Shape& shape, const MeshShape& mesh)
+      : target_(target), shape_(shape), mesh_(mesh) {}
 
   std::vector<ReshardStep> steps_from(const ShardingSpec& spec) {
     steps_.clear();
@@ -50,7 +59,8 @@ class StepGenerator {
     gathers_and_moves();
     reductions();
     for (Axis axis : kAllAxes)
-      if (mesh_.degree(axis) > 1 && !spec.split_axes().contains(axis) && !spec.partial.contains(axis)) local_steps(axis);
+      if (mesh_.degree(axis) > 1 && !spec.split_axes().contains(axis) && !spec.partial.contains(axis))
+        local_steps(axis);
     return std::move(steps_);
   }
 
@@ -83,7 +93,8 @@ class StepGenerator {
         if (axes.contains(axis)) n *= mesh_.degree(axis);
       ShardingSpec reduced = before_;
       reduced.partial = before_.partial - axes;
-      add(ReshardKind::kAllReduce, axes, Axis::kData, static_cast<size_t>(-1), -1, reduced, 2 * elements_ * (n - 1) / n);
+      add(ReshardKind::kAllReduce, axes, Axis::kData, static_cast<size_t>(-1), -1, reduced,
+          2 * elements_ * (n - 1) / n);
     }
     for (Axis axis : kAllAxes) {
       if (!reducible.contains(axis)) continue;
@@ -137,7 +148,8 @@ struct Node {
   bool operator>(const Node& other) const { return std::tie(cost, order) > std::tie(other.cost, other.order); }
 };
 
-std::vector<ReshardStep> walk_back(const std::map<ShardingSpec, ReshardStep>& reached_by, const ShardingSpec& from, const ShardingSpec& to) {
+std::vector<ReshardStep> walk_back(const std::map<ShardingSpec, ReshardStep>& reached_by, const ShardingSpec& from,
+                                   const ShardingSpec& to) {
   std::vector<ReshardStep> path;
   for (ShardingSpec at = to; !(at == from);) {
     const ReshardStep& step = reached_by.at(at);
@@ -150,13 +162,15 @@ std::vector<ReshardStep> walk_back(const std::map<ShardingSpec, ReshardStep>& re
 
 }  // namespace
 
-Result<std::vector<ReshardStep>> reshard_path(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape, const MeshShape& mesh) {
+Result<std::vector<ReshardStep>> reshard_path(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape,
+                                              const MeshShape& mesh) {
   ALTIPLANO_RETURN_IF_ERROR(check_spec(from, shape));
   ALTIPLANO_RETURN_IF_ERROR(check_spec(to, shape));
   ShardingSpec start = normalized(from, mesh), goal = normalized(to, mesh);
   if (start == goal) return std::vector<ReshardStep>{};
   if (!start.partial.is_empty() && !goal.partial.is_empty() && start.partial_kind != goal.partial_kind)
-    return invalid_argument("no reshard from {} to {}: a partial sum is no partial max", from.to_string(), to.to_string());
+    return invalid_argument("no reshard from {} to {}: a partial sum is no partial max", from.to_string(),
+                            to.to_string());
 
   StepGenerator generator(goal, shape, mesh);
   std::priority_queue<Node, std::vector<Node>, std::greater<>> open;

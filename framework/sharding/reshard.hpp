@@ -1,6 +1,7 @@
 #pragma once
-// Reshard path: the cheapest sequence of single steps that turns one spec of a tensor into another on the same mesh, found by
-// Dijkstra's algorithm over specs with bytes on the wire as cost. All ranks find the same path (ties by a fixed order).
+// Reshard path: the cheapest sequence of single steps that turns one spec of a tensor into another on the same mesh,
+// found by Dijkstra's algorithm over specs with bytes on the wire as cost. All ranks find the same path (ties by a
+// fixed order).
 #include <string>
 #include <vector>
 
@@ -29,8 +30,10 @@ struct ReshardStep {
   std::string to_string() const;
 };
 
-/// Empty when the specs are equal. A path exists between any two specs of one partial kind; a change of kind (sum to max) is refused.
-Result<std::vector<ReshardStep>> reshard_path(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape, const MeshShape& mesh);
+/// Empty when the specs are equal. A path exists between any two specs of one partial kind; a change of kind (sum to
+/// max) is refused.
+Result<std::vector<ReshardStep>> reshard_path(const ShardingSpec& from, const ShardingSpec& to, const Shape& shape,
+                                              const MeshShape& mesh);
 /// Elements each rank sends along the path; 0 for local paths.
 double reshard_wire_elements(const std::vector<ReshardStep>& path);
 

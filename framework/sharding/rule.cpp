@@ -60,10 +60,14 @@ class RuleParser {
       return Status::ok();
     }
     FactorKind kind;
-    if (take("sum:")) kind = FactorKind::kSum;
-    else if (take("max:")) kind = FactorKind::kMax;
-    else if (take("whole:")) kind = FactorKind::kWhole;
-    else return fail("expected sum:, max:, whole: or linear");
+    if (take("sum:"))
+      kind = FactorKind::kSum;
+    else if (take("max:"))
+      kind = FactorKind::kMax;
+    else if (take("whole:"))
+      kind = FactorKind::kWhole;
+    else
+      return fail("expected sum:, max:, whole: or linear");
     do {
       size_t known = rule_.factors.size();
       int index = factor();
@@ -121,7 +125,8 @@ Result<bool> learn_sizes(ShardingRule& rule, const std::vector<int>& dim, int64_
   }
   if (num_unknown > 1) return false;
   if (num_unknown == 0) {
-    if (known != extent) return invalid_argument("sharding rule '{}': a dim of {} has factors of {}", text, extent, known);
+    if (known != extent)
+      return invalid_argument("sharding rule '{}': a dim of {} has factors of {}", text, extent, known);
     return false;
   }
   if (extent % known != 0) return invalid_argument("sharding rule '{}': {} is no multiple of {}", text, extent, known);
@@ -129,7 +134,8 @@ Result<bool> learn_sizes(ShardingRule& rule, const std::vector<int>& dim, int64_
   return true;
 }
 
-Status infer_sizes(ShardingRule& rule, const std::string& text, std::span<const ValueType> inputs, std::span<const ValueType> outputs) {
+Status infer_sizes(ShardingRule& rule, const std::string& text, std::span<const ValueType> inputs,
+                   std::span<const ValueType> outputs) {
   bool changed = true;
   while (changed) {
     changed = false;
@@ -148,13 +154,14 @@ Status infer_sizes(ShardingRule& rule, const std::string& text, std::span<const 
   return Status::ok();
 }
 
-Status check_ranks(const std::string& text, const Operands& operands, std::span<const ValueType> types, const char* what) {
+Status check_ranks(const std::string& text, const Operands& operands, std::span<const ValueType> types,
+                   const char* what) {
   if (operands.size() != types.size())
     return invalid_argument("sharding rule '{}' has {} {}s, the op has {}", text, operands.size(), what, types.size());
   for (size_t i = 0; i < operands.size(); ++i) {
     if (operands[i].size() != types[i].shape.size())
-      return invalid_argument("sharding rule '{}': {} {} has {} dims, the tensor {} has {}", text, what, i, operands[i].size(),
-                              to_string(types[i].shape), types[i].shape.size());
+      return invalid_argument("sharding rule '{}': {} {} has {} dims, the tensor {} has {}", text, what, i,
+                              operands[i].size(), to_string(types[i].shape), types[i].shape.size());
   }
   return Status::ok();
 }
@@ -175,7 +182,8 @@ std::string operands_text(const ShardingRule& rule, const Operands& operands) {
 
 /// The spec of one operand, or nothing when a split is impossible there. `present` collects the factors that occur.
 std::optional<ShardingSpec> operand_spec(const ShardingRule& rule, const std::vector<std::vector<int>>& operand,
-                                         const std::map<Axis, int>& factor_of, const MeshShape& mesh, std::set<int>& present) {
+                                         const std::map<Axis, int>& factor_of, const MeshShape& mesh,
+                                         std::set<int>& present) {
   ShardingSpec spec = ShardingSpec::replicated(operand.size());
   for (size_t d = 0; d < operand.size(); ++d) {
     for (size_t i = 0; i < operand[d].size(); ++i) {
@@ -189,7 +197,8 @@ std::optional<ShardingSpec> operand_spec(const ShardingRule& rule, const std::ve
         degree *= mesh.degree(axis);
       }
       bool is_composite = operand[d].size() > 1;
-      if (degree > 1 && is_composite && (i > 0 || rule.factors[static_cast<size_t>(f)].size % degree != 0)) return std::nullopt;
+      if (degree > 1 && is_composite && (i > 0 || rule.factors[static_cast<size_t>(f)].size % degree != 0))
+        return std::nullopt;
     }
   }
   return spec;
@@ -197,7 +206,8 @@ std::optional<ShardingSpec> operand_spec(const ShardingRule& rule, const std::ve
 
 }  // namespace
 
-Result<ShardingRule> ShardingRule::parse(const std::string& text, std::span<const ValueType> inputs, std::span<const ValueType> outputs) {
+Result<ShardingRule> ShardingRule::parse(const std::string& text, std::span<const ValueType> inputs,
+                                         std::span<const ValueType> outputs) {
   ShardingRule rule;
   ALTIPLANO_RETURN_IF_ERROR(RuleParser(text, rule).parse());
   ALTIPLANO_RETURN_IF_ERROR(check_ranks(text, rule.inputs, inputs, "input"));
@@ -208,7 +218,8 @@ Result<ShardingRule> ShardingRule::parse(const std::string& text, std::span<cons
 
 std::string ShardingRule::to_string() const {
   std::string text = operands_text(*this, inputs) + (inputs.empty() ? "-> " : " -> ") + operands_text(*this, outputs);
-  for (auto [kind, word] : {std::pair{FactorKind::kSum, "sum"}, {FactorKind::kMax, "max"}, {FactorKind::kWhole, "whole"}}) {
+  for (auto [kind, word] :
+       {std::pair{FactorKind::kSum, "sum"}, {FactorKind::kMax, "max"}, {FactorKind::kWhole, "whole"}}) {
     std::vector<std::string> names;
     for (const Factor& factor : factors)
       if (factor.kind == kind) names.push_back(factor.name);
@@ -221,8 +232,10 @@ Result<ShardingRule> rule_of(const Graph& graph, const Op& op) {
   std::vector<ValueType> inputs, outputs;
   for (ValueId id : op.inputs) inputs.push_back({graph.value(id).shape, graph.value(id).dtype});
   for (ValueId id : op.outputs) outputs.push_back({graph.value(id).shape, graph.value(id).dtype});
-  auto rule = ShardingRule::parse(OpTable::instance().get(op.kind).rule(inputs, outputs, op.attributes), inputs, outputs);
-  if (!rule.is_ok()) return Status(rule.status()).with_context(fmt::format("while reading the rule of {} {}", op.kind, op.name));
+  auto rule =
+      ShardingRule::parse(OpTable::instance().get(op.kind).rule(inputs, outputs, op.attributes), inputs, outputs);
+  if (!rule.is_ok())
+    return Status(rule.status()).with_context(fmt::format("while reading the rule of {} {}", op.kind, op.name));
   return rule;
 }
 
@@ -235,12 +248,13 @@ std::string Strategy::to_string(const ShardingRule& rule) const {
   return parts.empty() ? "-" : join(parts, " ");
 }
 
-std::optional<Strategy> make_strategy(const ShardingRule& rule, const std::map<Axis, int>& factor_of, AxisSet linear_partial,
-                                      const MeshShape& mesh) {
+std::optional<Strategy> make_strategy(const ShardingRule& rule, const std::map<Axis, int>& factor_of,
+                                      AxisSet linear_partial, const MeshShape& mesh) {
   Strategy strategy{factor_of, linear_partial, {}, {}};
   if (!linear_partial.is_empty() && (!rule.linear || rule.inputs.empty())) return std::nullopt;
   for (const auto& [axis, f] : factor_of)
-    if (linear_partial.contains(axis) || rule.factors[static_cast<size_t>(f)].kind == FactorKind::kWhole) return std::nullopt;
+    if (linear_partial.contains(axis) || rule.factors[static_cast<size_t>(f)].kind == FactorKind::kWhole)
+      return std::nullopt;
   for (const auto& operand : rule.inputs) {
     std::set<int> present;
     auto spec = operand_spec(rule, operand, factor_of, mesh, present);

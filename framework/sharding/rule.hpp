@@ -3,9 +3,9 @@
 //   rule    := operand+ "->" operand+ clause*
 //   operand := "[" dim ("," dim)* "]" | "[]"            dim := factor | "(" factor factor+ ")"   (major factor first)
 //   clause  := ("sum:" | "max:" | "whole:") factor ("," factor)*  |  "linear"
-// Every factor not named in a clause is parallel: it may be split and its split carries to every operand that has it. A sum (max)
-// factor is absent from an output that thereby becomes a partial sum (max). A whole factor must not be split. `linear`: the op may
-// run on partial sums: when every input is partial over an axis, so is every output.
+// Every factor not named in a clause is parallel: it may be split and its split carries to every operand that has it. A
+// sum (max) factor is absent from an output that thereby becomes a partial sum (max). A whole factor must not be split.
+// `linear`: the op may run on partial sums: when every input is partial over an axis, so is every output.
 #include <map>
 #include <string>
 #include <vector>
@@ -30,15 +30,17 @@ struct ShardingRule {
   std::vector<std::vector<std::vector<int>>> inputs, outputs;
   bool linear = false;
 
-  static Result<ShardingRule> parse(const std::string& text, std::span<const ValueType> inputs, std::span<const ValueType> outputs);
+  static Result<ShardingRule> parse(const std::string& text, std::span<const ValueType> inputs,
+                                    std::span<const ValueType> outputs);
   std::string to_string() const;
 };
 
 /// The rule of an op of a graph.
 Result<ShardingRule> rule_of(const Graph& graph, const Op& op);
 
-/// One way to run an op on a mesh: which factor each active axis splits (an absent axis: the op is computed redundantly along it, or
-/// its inputs are partial along it when `linear_partial`). Derived: the specs in which inputs are used and outputs come out.
+/// One way to run an op on a mesh: which factor each active axis splits (an absent axis: the op is computed redundantly
+/// along it, or its inputs are partial along it when `linear_partial`). Derived: the specs in which inputs are used and
+/// outputs come out.
 struct Strategy {
   std::map<Axis, int> factor_of;  ///< axis -> factor index; several axes on one factor: major axis first by Axis order
   AxisSet linear_partial;         ///< axes along which a linear op works on partial sums
@@ -46,10 +48,10 @@ struct Strategy {
   std::string to_string(const ShardingRule& rule) const;  ///< "data:b tensor:h"
 };
 
-/// Derives the specs. Nothing for what the rule forbids: a whole factor split, a composite dim not split evenly at its major factor,
-/// a parallel factor that an output lacks.
-std::optional<Strategy> make_strategy(const ShardingRule& rule, const std::map<Axis, int>& factor_of, AxisSet linear_partial,
-                                      const MeshShape& mesh);
+/// Derives the specs. Nothing for what the rule forbids: a whole factor split, a composite dim not split evenly at its
+/// major factor, a parallel factor that an output lacks.
+std::optional<Strategy> make_strategy(const ShardingRule& rule, const std::map<Axis, int>& factor_of,
+                                      AxisSet linear_partial, const MeshShape& mesh);
 /// Every legal strategy on the mesh (each active axis on any factor or none), in a fixed order.
 std::vector<Strategy> enumerate_strategies(const ShardingRule& rule, const MeshShape& mesh);
 

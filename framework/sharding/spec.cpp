@@ -71,9 +71,12 @@ class SpecParser {
     }
     skip_blank();
     if (at_ == text_.size()) return spec;
-    if (take_word("sum")) spec.partial_kind = PartialKind::kSum;
-    else if (take_word("max")) spec.partial_kind = PartialKind::kMax;
-    else return fail("expected 'sum', 'max' or the end");
+    if (take_word("sum"))
+      spec.partial_kind = PartialKind::kSum;
+    else if (take_word("max"))
+      spec.partial_kind = PartialKind::kMax;
+    else
+      return fail("expected 'sum', 'max' or the end");
     ALTIPLANO_ASSIGN(auto axes, parse_axes());
     for (Axis axis : axes) spec.partial.insert(axis);
     skip_blank();
@@ -96,7 +99,9 @@ class SpecParser {
     if (!take('}')) return fail("expected ',' or '}'");
     return axes;
   }
-  void skip_blank() { while (at_ < text_.size() && text_[at_] == ' ') ++at_; }
+  void skip_blank() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
   bool take(char c) {
     skip_blank();
     if (at_ >= text_.size() || text_[at_] != c) return false;

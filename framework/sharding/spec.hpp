@@ -1,9 +1,10 @@
 #pragma once
-// ShardingSpec: per tensor dim the mesh axes that split it (major first), plus the axes over which each device holds only a
-// partial result. One text form that prints and parses: `[{data}, -, {tensor}]`, `[{data}, -] sum{tensor}`, `[] max{tensor}`.
+// ShardingSpec: per tensor dim the mesh axes that split it (major first), plus the axes over which each device holds
+// only a partial result. One text form that prints and parses: `[{data}, -, {tensor}]`, `[{data}, -] sum{tensor}`, `[]
+// max{tensor}`.
 //
-// Split of extent n over degree p: blocks of ceil(n/p); the last blocks may be shorter or empty. A dim split by {a, b} is split by
-// a first, each block then by b. An axis appears at most once in a spec.
+// Split of extent n over degree p: blocks of ceil(n/p); the last blocks may be shorter or empty. A dim split by {a, b}
+// is split by a first, each block then by b. An axis appears at most once in a spec.
 #include <string>
 #include <vector>
 

@@ -13,7 +13,8 @@ using ParameterDim = std::pair<ValueId, int>;
 /// Follows one factor of one op forward: the parameters split on the way and whether the split may stand.
 class FactorWalk {
  public:
-  FactorWalk(const Graph& graph, const std::vector<ShardingRule>& rules) : graph_(graph), rules_(rules), users_(graph.values().size()) {
+  FactorWalk(const Graph& graph, const std::vector<ShardingRule>& rules)
+      : graph_(graph), rules_(rules), users_(graph.values().size()) {
     for (const Op& op : graph.ops()) {
       if (op.phase != Phase::kForward) continue;
       for (ValueId input : op.inputs) users_[input.index()].push_back(op.id);
@@ -46,15 +47,18 @@ class FactorWalk {
   bool enter_factor(const Op& op, const ShardingRule& rule, int factor, bool from_parameter) {
     if (!visited_.insert({op.id, factor}).second) return true;
     switch (rule.factors[static_cast<size_t>(factor)].kind) {
-      case FactorKind::kWhole: return false;
+      case FactorKind::kWhole:
+        return false;
       case FactorKind::kSum:
       case FactorKind::kMax:
-        // A weight's own summed dim may be split alone only if no activation has it too (else the activation is not split yet).
+        // A weight's own summed dim may be split alone only if no activation has it too (else the activation is not
+        // split yet).
         if (from_parameter && activation_has(op, rule, factor)) return false;
         ended_in_sum_ = true;
         collect_parameters(op, rule, factor);
         return true;
-      case FactorKind::kParallel: break;
+      case FactorKind::kParallel:
+        break;
     }
     collect_parameters(op, rule, factor);
     for (size_t o = 0; o < op.outputs.size(); ++o) {
@@ -96,20 +100,23 @@ class FactorWalk {
 
 constexpr int64_t kUnevenBlock = 16;  // blocks at least this long may differ by padding
 
-bool divides_well(int64_t extent, int degree) { return extent % degree == 0 || extent / degree >= kUnevenBlock; }
+bool divides_well(int64_t extent, int degree) {
+  return extent % degree == 0 || extent / degree >= kUnevenBlock;
+}
 
 Status refuse(const Value& value, int dim, int degree) {
   int64_t extent = value.shape[static_cast<size_t>(dim)];
   std::vector<std::string> valid;
   for (int64_t d = 1; d <= extent; ++d)
     if (extent % d == 0) valid.push_back(std::to_string(d));
-  return invalid_argument("tensor_parallel_size {} does not divide {} (dim {} of {}); valid: {}", degree, extent, dim, value.name,
-                          join(valid, ", "));
+  return invalid_argument("tensor_parallel_size {} does not divide {} (dim {} of {}); valid: {}", degree, extent, dim,
+                          value.name, join(valid, ", "));
 }
 
 }  // namespace
 
-Result<std::map<ValueId, ShardingSpec>> tensor_parallel_specs(const Graph& graph, const std::vector<ShardingRule>& rules, int degree) {
+Result<std::map<ValueId, ShardingSpec>> tensor_parallel_specs(const Graph& graph,
+                                                              const std::vector<ShardingRule>& rules, int degree) {
   std::map<ValueId, ShardingSpec> specs;
   if (degree == 1) return specs;
   FactorWalk walk(graph, rules);
@@ -121,7 +128,8 @@ Result<std::map<ValueId, ShardingSpec>> tensor_parallel_specs(const Graph& graph
       for (const auto& [id, d] : together) is_free = is_free && !specs.count(id);
       if (!is_free) continue;
       for (const auto& [id, d] : together) {
-        if (!divides_well(graph.value(id).shape[static_cast<size_t>(d)], degree)) return refuse(graph.value(id), d, degree);
+        if (!divides_well(graph.value(id).shape[static_cast<size_t>(d)], degree))
+          return refuse(graph.value(id), d, degree);
         ShardingSpec spec = ShardingSpec::replicated(graph.value(id).shape.size());
         spec.dims[static_cast<size_t>(d)] = {Axis::kTensor};
         specs.emplace(id, std::move(spec));

@@ -58,12 +58,15 @@ std::vector<Change> possible_changes(const PlanRequest& request, const DegreePla
     for (int tensor = 1; tensor <= std::min(ranks, 64); ++tensor) {
       for (int pipeline = 1; pipeline * tensor <= ranks; ++pipeline) {
         if (ranks % (tensor * pipeline) != 0) continue;
-        if (ranks == request.num_ranks && tensor <= options.degrees.tensor && pipeline <= options.degrees.pipeline) continue;
+        if (ranks == request.num_ranks && tensor <= options.degrees.tensor && pipeline <= options.degrees.pipeline)
+          continue;
         DegreePlanOptions o = options;
         o.degrees = {ranks / tensor / pipeline, tensor, pipeline};
         o.microbatch = 1;
         o.split.clear();
-        std::string text = fmt::format("parallel: {{tensor_parallel_size: {}, pipeline_parallel_size: {}}}, train.micro_batch_size: 1", tensor, pipeline);
+        std::string text =
+            fmt::format("parallel: {{tensor_parallel_size: {}, pipeline_parallel_size: {}}}, train.micro_batch_size: 1",
+                        tensor, pipeline);
         if (ranks != request.num_ranks) text += fmt::format(", on {} ranks", ranks);
         changes.push_back({text, o, ranks});
       }
@@ -77,7 +80,8 @@ std::vector<Change> possible_changes(const PlanRequest& request, const DegreePla
 Status add_degree_sharding(const PlanRequest& request, Plan& plan) {
   for (const auto& [pattern, text] : request.options.get_map("sharding")) {
     auto spec = ShardingSpec::parse(text);
-    if (!spec.is_ok()) return invalid_argument("{}.{}: {}", request.options.where("sharding"), pattern, spec.status().message());
+    if (!spec.is_ok())
+      return invalid_argument("{}.{}: {}", request.options.where("sharding"), pattern, spec.status().message());
     plan.sharding.emplace_back(pattern, *spec);
   }
   int tensor = 1;
@@ -101,7 +105,8 @@ DegreePlanOptions degree_options(const PlanRequest& request, const std::string& 
 }
 
 Result<FittedPlan> fit_plan(const PlanRequest& request, DegreePlanOptions options) {
-  if (request.global_batch % options.degrees.data != 0) return check_batch(request.global_batch, std::max<int64_t>(1, options.microbatch), options.degrees.data);
+  if (request.global_batch % options.degrees.data != 0)
+    return check_batch(request.global_batch, std::max<int64_t>(1, options.microbatch), options.degrees.data);
   std::optional<FittedPlan> last;
   for (int64_t size : microbatch_candidates(request, options)) {
     options.microbatch = size;
@@ -113,17 +118,21 @@ Result<FittedPlan> fit_plan(const PlanRequest& request, DegreePlanOptions option
 
 Status does_not_fit(const PlanRequest& request, const DegreePlanOptions& options, const FittedPlan& fitted) {
   const PlanEstimate& e = fitted.estimate;
-  size_t fullest = static_cast<size_t>(std::max_element(e.peak_per_rank.begin(), e.peak_per_rank.end()) - e.peak_per_rank.begin());
-  std::string text = fmt::format("rank {} needs {}, has {} (weights {}, gradients {}, optimizer {}, activations {}).", fullest,
-                                 to_string(e.peak_per_rank[fullest]), to_string(request.memory_per_rank), to_string(e.weights_per_rank[fullest]),
-                                 to_string(e.gradients_per_rank[fullest]), to_string(e.optimizer_per_rank[fullest]), to_string(e.activations_per_rank[fullest]));
+  size_t fullest =
+      static_cast<size_t>(std::max_element(e.peak_per_rank.begin(), e.peak_per_rank.end()) - e.peak_per_rank.begin());
+  std::string text = fmt::format("rank {} needs {}, has {} (weights {}, gradients {}, optimizer {}, activations {}).",
+                                 fullest, to_string(e.peak_per_rank[fullest]), to_string(request.memory_per_rank),
+                                 to_string(e.weights_per_rank[fullest]), to_string(e.gradients_per_rank[fullest]),
+                                 to_string(e.optimizer_per_rank[fullest]), to_string(e.activations_per_rank[fullest]));
   for (const Change& change : possible_changes(request, options, fitted.plan.microbatch)) {
     auto changed = plan_with(request, change.options);
     if (!changed.is_ok() || !changed->fits) continue;
     Bytes peak = *std::max_element(changed->estimate.peak_per_rank.begin(), changed->estimate.peak_per_rank.end());
-    return infeasible("no feasible plan: {} Smallest change that fits:\n    {}   ({} per rank)", text, change.text, to_string(peak));
+    return infeasible("no feasible plan: {} Smallest change that fits:\n    {}   ({} per rank)", text, change.text,
+                      to_string(peak));
   }
-  return infeasible("no feasible plan: {} No change of microbatch, ZeRO stage, degrees or up to {} ranks would fit.", text, 8 * request.num_ranks);
+  return infeasible("no feasible plan: {} No change of microbatch, ZeRO stage, degrees or up to {} ranks would fit.",
+                    text, 8 * request.num_ranks);
 }
 
 }  // namespace altiplano

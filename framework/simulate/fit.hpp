@@ -1,12 +1,14 @@
 #pragma once
-// Fitting plans into memory: what planners that think in degrees share. Every answer is checked by estimating the plan it would give.
+// Fitting plans into memory: what planners that think in degrees share. Every answer is checked by estimating the plan
+// it would give.
 #include "framework/api/planner.hpp"
 #include "framework/plan/degrees.hpp"
 
 namespace altiplano {
 
-/// The plan for these degrees with the tensor-parallel rule and the user's `parallel.sharding` applied, its estimate filled into `predicted`. A
-/// microbatch of 0 is chosen: the largest that fits (the smallest when none does), at least four microbatches per stage where the batch allows.
+/// The plan for these degrees with the tensor-parallel rule and the user's `parallel.sharding` applied, its estimate
+/// filled into `predicted`. A microbatch of 0 is chosen: the largest that fits (the smallest when none does), at least
+/// four microbatches per stage where the batch allows.
 struct FittedPlan {
   Plan plan;
   PlanEstimate estimate;
@@ -14,11 +16,12 @@ struct FittedPlan {
 };
 Result<FittedPlan> fit_plan(const PlanRequest& request, DegreePlanOptions options);
 
-/// kInfeasible for a plan that does not fit: where the bytes of the fullest rank go, the limit, and the smallest change of the job file that would
-/// fit (only changes that exist, each verified by an estimate).
+/// kInfeasible for a plan that does not fit: where the bytes of the fullest rank go, the limit, and the smallest change
+/// of the job file that would fit (only changes that exist, each verified by an estimate).
 Status does_not_fit(const PlanRequest& request, const DegreePlanOptions& options, const FittedPlan& plan);
 
-/// Fills plan.sharding: the user's `parallel.sharding` first, then the tensor-parallel rule for the plan's tensor degree.
+/// Fills plan.sharding: the user's `parallel.sharding` first, then the tensor-parallel rule for the plan's tensor
+/// degree.
 Status add_degree_sharding(const PlanRequest& request, Plan& plan);
 
 /// Options of `parallel:` that are no degrees: zero, sequence parallel, split, schedule.

@@ -16,11 +16,18 @@ MemoryBreakdown memory_of(const Program& program) {
     Bytes bytes(align_up(program.buffer(tensor.buffer).bytes));
     switch (tensor.role) {
       case TensorRole::kParameter:
-      case TensorRole::kParameterCopy: memory.weights += bytes; break;
-      case TensorRole::kGradient: memory.gradients += bytes; break;
+      case TensorRole::kParameterCopy:
+        memory.weights += bytes;
+        break;
+      case TensorRole::kGradient:
+        memory.gradients += bytes;
+        break;
       case TensorRole::kOptimizerState:
-      case TensorRole::kMaster: memory.optimizer += bytes; break;
-      case TensorRole::kTotals: break;
+      case TensorRole::kMaster:
+        memory.optimizer += bytes;
+        break;
+      case TensorRole::kTotals:
+        break;
     }
   }
   memory.activations = program.peak() - memory.weights - memory.gradients - memory.optimizer;
@@ -31,12 +38,16 @@ namespace {
 
 Seconds compute_time(const Program& program, const ComputeInstruction& compute, const Cluster& cluster) {
   std::vector<ValueType> inputs, outputs;
-  for (const Operand& o : compute.inputs) inputs.push_back({program.buffer(o.buffer).extents, program.buffer(o.buffer).dtype});
-  for (const Operand& o : compute.outputs) outputs.push_back({program.buffer(o.buffer).extents, program.buffer(o.buffer).dtype});
+  for (const Operand& o : compute.inputs)
+    inputs.push_back({program.buffer(o.buffer).extents, program.buffer(o.buffer).dtype});
+  for (const Operand& o : compute.outputs)
+    outputs.push_back({program.buffer(o.buffer).extents, program.buffer(o.buffer).dtype});
   const OpDefinition& definition = OpTable::instance().get(compute.kind);
   double flops = 0;
-  if (definition.flops) flops = definition.flops(inputs, outputs, compute.attributes);
-  else for (const ValueType& out : outputs) flops += static_cast<double>(num_elements(out.shape));
+  if (definition.flops)
+    flops = definition.flops(inputs, outputs, compute.attributes);
+  else
+    for (const ValueType& out : outputs) flops += static_cast<double>(num_elements(out.shape));
   DType dtype = inputs.empty() ? outputs[0].dtype : inputs[0].dtype;
   return compute_cost(Flops(flops), operand_bytes(inputs, outputs), dtype, cluster.device);
 }
@@ -45,7 +56,8 @@ Seconds collective_time(const Program& program, const CollectiveInstruction& cal
   std::vector<int> devices;
   for (RankId rank : program.groups[call.group.index()].ranks) devices.push_back(rank.value);
   int64_t bytes = call.count * size_of(program.buffer(call.in).dtype);
-  if (call.kind != CollectiveKind::kAllReduce && call.kind != CollectiveKind::kBroadcast) bytes *= static_cast<int64_t>(devices.size());
+  if (call.kind != CollectiveKind::kAllReduce && call.kind != CollectiveKind::kBroadcast)
+    bytes *= static_cast<int64_t>(devices.size());
   return collective_cost(call.kind, Bytes(bytes), cluster, devices).time;
 }
 
@@ -56,7 +68,8 @@ Seconds transfer_time(const Program& program, const Cluster& cluster, RankId pee
 Seconds boundary_time(const Program& program, const Block& block, const Cluster& cluster) {
   Seconds time;
   for (const Instruction& i : block.instructions)
-    if (const auto* send = std::get_if<SendInstruction>(&i.what)) time += transfer_time(program, cluster, send->peer, send->buffer);
+    if (const auto* send = std::get_if<SendInstruction>(&i.what))
+      time += transfer_time(program, cluster, send->peer, send->buffer);
   return time;
 }
 
@@ -73,8 +86,10 @@ StageCosts stage_costs(const std::vector<Program>& programs, StageId stage, cons
   StageCosts costs;
   for (const Program& program : programs) {
     if (program.stage != stage) continue;
-    costs.forward = std::max(costs.forward, block_time(program, find_block(program, ActionKind::kForward, true), cluster));
-    costs.backward = std::max(costs.backward, block_time(program, find_block(program, ActionKind::kBackward, true), cluster));
+    costs.forward =
+        std::max(costs.forward, block_time(program, find_block(program, ActionKind::kForward, true), cluster));
+    costs.backward =
+        std::max(costs.backward, block_time(program, find_block(program, ActionKind::kBackward, true), cluster));
     costs.update = std::max(costs.update, block_time(program, find_block(program, ActionKind::kUpdate, true), cluster));
   }
   return costs;
@@ -85,16 +100,20 @@ StageCosts stage_costs(const std::vector<Program>& programs, StageId stage, cons
 Seconds block_time(const Program& program, const Block& block, const Cluster& cluster) {
   Seconds time;
   for (const Instruction& i : block.instructions) {
-    if (const auto* compute = std::get_if<ComputeInstruction>(&i.what)) time += compute_time(program, *compute, cluster);
-    if (const auto* call = std::get_if<CollectiveInstruction>(&i.what)) time += collective_time(program, *call, cluster);
+    if (const auto* compute = std::get_if<ComputeInstruction>(&i.what))
+      time += compute_time(program, *compute, cluster);
+    if (const auto* call = std::get_if<CollectiveInstruction>(&i.what))
+      time += collective_time(program, *call, cluster);
     if (const auto* copy = std::get_if<CopyInstruction>(&i.what))
-      time += compute_cost(Flops(0), Bytes(2 * copy->boxes.part.num_elements() * size_of(program.buffer(copy->source).dtype)), DType::kF32, cluster.device);
+      time += compute_cost(Flops(0),
+                           Bytes(2 * copy->boxes.part.num_elements() * size_of(program.buffer(copy->source).dtype)),
+                           DType::kF32, cluster.device);
   }
   return time;
 }
 
-Result<PlanEstimate> estimate_plan(const TrainingGraph& graph, const Plan& plan, const Cluster& cluster, const Timetable& timetable,
-                                   const LoweringOptions& options) {
+Result<PlanEstimate> estimate_plan(const TrainingGraph& graph, const Plan& plan, const Cluster& cluster,
+                                   const Timetable& timetable, const LoweringOptions& options) {
   ALTIPLANO_ASSIGN(auto programs, lower(graph, plan, timetable, Binding::identity(plan.num_slots()), options));
   PlanEstimate estimate;
   estimate.prediction.peak_memory.resize(plan.stages.size());
@@ -118,14 +137,16 @@ Result<PlanEstimate> estimate_plan(const TrainingGraph& graph, const Plan& plan,
   for (size_t s = 0; s + 1 < plan.stages.size(); ++s) {
     Seconds slowest;
     for (const Program& program : programs)
-      if (program.stage.index() == s) slowest = std::max(slowest, boundary_time(program, find_block(program, ActionKind::kForward, true), cluster));
+      if (program.stage.index() == s)
+        slowest = std::max(slowest, boundary_time(program, find_block(program, ActionKind::kForward, true), cluster));
     costs.transfer.push_back(slowest);
   }
   ALTIPLANO_ASSIGN(Simulation simulation, simulate_timetable(timetable, costs));
   estimate.prediction.step = simulation.step + update;
   estimate.prediction.bubble = simulation.bubble;
   const Shape& input = graph.graph.value(graph.inputs[0]).shape;
-  estimate.prediction.tokens_per_second = static_cast<double>(num_elements(input)) / std::max(1e-12, estimate.prediction.step.value);
+  estimate.prediction.tokens_per_second =
+      static_cast<double>(num_elements(input)) / std::max(1e-12, estimate.prediction.step.value);
   return estimate;
 }
 

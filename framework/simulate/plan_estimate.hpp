@@ -1,14 +1,15 @@
 #pragma once
-// What a plan needs and takes: lowers it, counts the bytes of its programs exactly, prices their instructions and simulates the timetable. The
-// same Program that will run, so memory is no guess; time is a first estimate from the cluster's figures.
+// What a plan needs and takes: lowers it, counts the bytes of its programs exactly, prices their instructions and
+// simulates the timetable. The same Program that will run, so memory is no guess; time is a first estimate from the
+// cluster's figures.
 #include "framework/api/planner.hpp"
 #include "framework/program/lowering.hpp"
 
 namespace altiplano {
 
 /// `timetable` as the plan's schedule built it. Positions in the cluster are slots in order.
-Result<PlanEstimate> estimate_plan(const TrainingGraph& graph, const Plan& plan, const Cluster& cluster, const Timetable& timetable,
-                                   const LoweringOptions& options = {});
+Result<PlanEstimate> estimate_plan(const TrainingGraph& graph, const Plan& plan, const Cluster& cluster,
+                                   const Timetable& timetable, const LoweringOptions& options = {});
 
 /// Bytes of one program by what they hold.
 struct MemoryBreakdown {

@@ -13,7 +13,9 @@ namespace altiplano::test {
 inline Cluster test_cluster(int devices) {
   Cluster cluster;
   cluster.name = "test";
-  cluster.device = {"cpu", Bytes(int64_t{1} << 34), 1e10, {{DType::kF32, 1e11}, {DType::kF64, 5e10}, {DType::kBF16, 2e11}}, 0.6, 0, "test"};
+  cluster.device = {
+      "cpu", Bytes(int64_t{1} << 34), 1e10, {{DType::kF32, 1e11}, {DType::kF64, 5e10}, {DType::kBF16, 2e11}}, 0.6, 0,
+      "test"};
   cluster.levels = {{"node", devices, 1e-6, 1e10, 1.0}};
   return cluster;
 }
@@ -43,7 +45,8 @@ inline Timetable make_timetable(const Plan& plan) {
   return std::move(timetable).value();
 }
 
-inline std::vector<Program> lower_plan(const TrainingGraph& graph, const Plan& plan, const LoweringOptions& options = {}) {
+inline std::vector<Program> lower_plan(const TrainingGraph& graph, const Plan& plan,
+                                       const LoweringOptions& options = {}) {
   auto programs = lower(graph, plan, make_timetable(plan), Binding::identity(plan.num_slots()), options);
   BOOST_REQUIRE_MESSAGE(programs.is_ok(), programs.status().to_string());
   Status status = verify_programs(*programs);

@@ -20,7 +20,8 @@ Status SyntheticInput::fill(ValueId input, const Box& box, void* destination) {
   for (int64_t b = 0; b < box.extents[0]; ++b) {
     for (int64_t s = 0; s < box.extents[1]; ++s) {
       auto sample = static_cast<uint64_t>(box.origin[0] + b), position = static_cast<uint64_t>(box.origin[1] + s);
-      uint64_t word = random_word(random_stream(99, is_labels ? "labels" : "tokens"), static_cast<uint64_t>(step_), sample * 1000 + position);
+      uint64_t word = random_word(random_stream(99, is_labels ? "labels" : "tokens"), static_cast<uint64_t>(step_),
+                                  sample * 1000 + position);
       bool is_ignored = is_labels && (word >> 20) % 16 < sample % 5;
       *out++ = is_ignored ? -1 : static_cast<int32_t>(word % static_cast<uint64_t>(vocabulary));
     }
@@ -62,7 +63,9 @@ void for_each_global(const PersistentTensor& tensor, Visit visit) {
   }
 }
 
-bool is_state(const PersistentTensor& tensor) { return tensor.role != TensorRole::kGradient && tensor.role != TensorRole::kTotals; }
+bool is_state(const PersistentTensor& tensor) {
+  return tensor.role != TensorRole::kGradient && tensor.role != TensorRole::kTotals;
+}
 
 /// Collects boxes of all ranks into whole tensors; notes elements on which two ranks do not agree bit by bit.
 class Collector {
@@ -92,7 +95,8 @@ void restore(Executor& executor, const std::map<std::string, std::vector<double>
     if (!is_state(tensor)) continue;
     DType dtype = executor.program().buffer(tensor.buffer).dtype;
     const auto& whole = start.at(tensor.name);
-    for_each_global(tensor, [&](size_t local, size_t global) { set_element(dtype, executor.data(tensor), local, whole[global]); });
+    for_each_global(
+        tensor, [&](size_t local, size_t global) { set_element(dtype, executor.data(tensor), local, whole[global]); });
   }
 }
 
@@ -116,7 +120,8 @@ Status run_rank(World& world, Rendezvous& rendezvous) {
     ALTIPLANO_ASSIGN(Kernel * kernel, kernels.get(program, instruction));
     return kernel->workspace_bytes();
   };
-  ALTIPLANO_ASSIGN(auto programs, lower(world.graph, world.plan, make_timetable(world.plan), Binding::identity(world.plan.num_slots()), lowering));
+  ALTIPLANO_ASSIGN(auto programs, lower(world.graph, world.plan, make_timetable(world.plan),
+                                        Binding::identity(world.plan.num_slots()), lowering));
   Program program = std::move(programs[rendezvous.rank().index()]);
   if (world.options.tamper) world.options.tamper(program);
   CommOptions comm_options;
@@ -131,7 +136,9 @@ Status run_rank(World& world, Rendezvous& rendezvous) {
       StepScalars scalars;
       scalars.step = world.options.first_step + i;
       scalars.learning_rate = world.options.learning_rate;
-      std::unique_ptr<InputSource> input = world.options.input ? world.options.input(scalars.step) : std::make_unique<SyntheticInput>(world.graph, scalars.step);
+      std::unique_ptr<InputSource> input = world.options.input
+                                               ? world.options.input(scalars.step)
+                                               : std::make_unique<SyntheticInput>(world.graph, scalars.step);
       ALTIPLANO_RETURN_IF_ERROR(executor->run_step(*input, scalars, [&](const StepTotals& totals, StepScalars& s) {
         StepDecision decision = decide_step(totals, world.options.clip);
         s.gradient_scale = decision.gradient_scale;
@@ -165,7 +172,8 @@ TrainResult train(const TrainingGraph& graph, const Plan& plan, const TrainOptio
   size_t ranks = static_cast<size_t>(plan.num_slots());
   world.result.predicted_bytes.resize(ranks);
   world.result.peak_bytes.resize(ranks);
-  Status status = run_ranks(static_cast<int>(ranks), [&](Rendezvous& rendezvous) { return run_rank(world, rendezvous); });
+  Status status =
+      run_ranks(static_cast<int>(ranks), [&](Rendezvous& rendezvous) { return run_rank(world, rendezvous); });
   BOOST_REQUIRE_MESSAGE(status.is_ok(), plan.to_yaml() << status.to_string());
   return std::move(world.result);
 }
@@ -180,11 +188,13 @@ double largest_difference(const std::vector<double>& a, const std::vector<double
   return largest;
 }
 
-double largest_difference(const std::map<std::string, std::vector<double>>& a, const std::map<std::string, std::vector<double>>& b) {
+double largest_difference(const std::map<std::string, std::vector<double>>& a,
+                          const std::map<std::string, std::vector<double>>& b) {
   double largest = a.size() == b.size() ? 0 : std::numeric_limits<double>::infinity();
   for (const auto& [name, values] : b) {
     auto it = a.find(name);
-    double difference = it == a.end() ? std::numeric_limits<double>::infinity() : largest_difference(it->second, values);
+    double difference =
+        it == a.end() ? std::numeric_limits<double>::infinity() : largest_difference(it->second, values);
     if (!(difference <= largest)) largest = difference;
   }
   return largest;

@@ -1,5 +1,6 @@
 #pragma once
-// Trains a plan on ranks that are threads, on any device, and brings the whole state back: what plan-invariance tests compare.
+// Trains a plan on ranks that are threads, on any device, and brings the whole state back: what plan-invariance tests
+// compare.
 #include <map>
 #include <string>
 #include <vector>
@@ -11,7 +12,8 @@
 
 namespace altiplano::test {
 
-/// Tokens and labels as a pure function of (step, sample, position); about one label in eight is ignored, unevenly over samples.
+/// Tokens and labels as a pure function of (step, sample, position); about one label in eight is ignored, unevenly over
+/// samples.
 class SyntheticInput : public InputSource {
  public:
   SyntheticInput(const TrainingGraph& graph, int64_t step) : graph_(graph), step_(step) {}
@@ -27,7 +29,7 @@ struct TrainOptions {
   int steps = 10;
   double learning_rate = 1e-2, clip = 1.0;
   int threads = 1;
-  bool validate = false;   ///< one validation after the last step
+  bool validate = false;  ///< one validation after the last step
   /// Changes a rank's program before it runs: seeded faults.
   std::function<void(Program&)> tamper;
   /// Replaces SyntheticInput: called per step.
@@ -41,16 +43,19 @@ struct TrainResult {
   std::vector<double> losses, norms;
   double validation_loss = 0;
   std::map<std::string, std::vector<double>> initial;  ///< parameters before the first step, whole
-  std::map<std::string, std::vector<double>> tensors;  ///< parameters, masters and optimizer states after the last step, whole
-  std::vector<int64_t> predicted_bytes, peak_bytes;    ///< per rank
-  std::string replicas_differ;                         ///< names a tensor whose copies on different ranks are not the same bits
+  std::map<std::string, std::vector<double>>
+      tensors;  ///< parameters, masters and optimizer states after the last step, whole
+  std::vector<int64_t> predicted_bytes, peak_bytes;  ///< per rank
+  std::string replicas_differ;  ///< names a tensor whose copies on different ranks are not the same bits
 };
 
 /// Fails the test when anything fails.
 TrainResult train(const TrainingGraph& graph, const Plan& plan, const TrainOptions& options = {});
 
-/// Largest |a-b| / max(1, |b|) over all elements of all tensors of `b` (absolute below one, relative above); infinite when one is missing.
-double largest_difference(const std::map<std::string, std::vector<double>>& a, const std::map<std::string, std::vector<double>>& b);
+/// Largest |a-b| / max(1, |b|) over all elements of all tensors of `b` (absolute below one, relative above); infinite
+/// when one is missing.
+double largest_difference(const std::map<std::string, std::vector<double>>& a,
+                          const std::map<std::string, std::vector<double>>& b);
 double largest_difference(const std::vector<double>& a, const std::vector<double>& b);
 
 }  // namespace altiplano::test

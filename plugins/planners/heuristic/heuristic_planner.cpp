@@ -1,10 +1,9 @@
-#include "plugins/planners/heuristic/heuristic_degrees.hpp"
-
 #include <optional>
 
 #include "framework/api/planner.hpp"
 #include "framework/api/register.hpp"
 #include "framework/simulate/fit.hpp"
+#include "plugins/planners/heuristic/heuristic_degrees.hpp"
 
 namespace altiplano {
 namespace {
@@ -20,8 +19,9 @@ class HeuristicPlanner : public Planner, public StagePlanner, public ShardingPla
     FixedDegrees fixed{given("data_parallel_size"), given("tensor_parallel_size"), given("pipeline_parallel_size")};
     auto candidates = degrees_in_order(request.num_ranks, request.cluster->devices_per_node(), fixed);
     if (candidates.empty())
-      return invalid_argument("{}: no degrees with data {} x tensor {} x pipeline {} (0: free) have {} ranks", o.where("data_parallel_size"), fixed.data,
-                              fixed.tensor, fixed.pipeline, request.num_ranks);
+      return invalid_argument("{}: no degrees with data {} x tensor {} x pipeline {} (0: free) have {} ranks",
+                              o.where("data_parallel_size"), fixed.data, fixed.tensor, fixed.pipeline,
+                              request.num_ranks);
     std::optional<FittedPlan> smallest;  // the plan that comes nearest to fitting
     std::optional<DegreePlanOptions> smallest_options;
     Status refusal;
@@ -45,7 +45,9 @@ class HeuristicPlanner : public Planner, public StagePlanner, public ShardingPla
     return smallest ? does_not_fit(request, *smallest_options, *smallest) : refusal;
   }
 
-  Status plan_sharding(const PlanRequest& request, Plan& plan) const noexcept override { return add_degree_sharding(request, plan); }
+  Status plan_sharding(const PlanRequest& request, Plan& plan) const noexcept override {
+    return add_degree_sharding(request, plan);
+  }
 
  private:
   static Bytes peak(const FittedPlan& fitted) {

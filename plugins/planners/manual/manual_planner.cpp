@@ -9,17 +9,20 @@ namespace {
 Result<Degrees> degrees_from(const PlanRequest& request) {
   const Options& o = request.options;
   auto given = [&](const char* key) { return o.has(key) ? static_cast<int>(o.get_int(key)) : 0; };
-  int data = given("data_parallel_size"), tensor = given("tensor_parallel_size"), pipeline = given("pipeline_parallel_size");
+  int data = given("data_parallel_size"), tensor = given("tensor_parallel_size"),
+      pipeline = given("pipeline_parallel_size");
   if (tensor == 0) tensor = 1;
   if (pipeline == 0) pipeline = o.has("pipeline.split") ? static_cast<int>(o.get_ints("pipeline.split").size()) : 1;
   if (data == 0 && request.num_ranks % (tensor * pipeline) == 0) data = request.num_ranks / (tensor * pipeline);
   if (data == 0)
-    return invalid_argument("{}: tensor_parallel_size {} x pipeline_parallel_size {} = {} does not divide {} ranks; start a multiple of {}",
-                            o.where("tensor_parallel_size"), tensor, pipeline, tensor * pipeline, request.num_ranks, tensor * pipeline);
+    return invalid_argument(
+        "{}: tensor_parallel_size {} x pipeline_parallel_size {} = {} does not divide {} ranks; start a multiple of {}",
+        o.where("tensor_parallel_size"), tensor, pipeline, tensor * pipeline, request.num_ranks, tensor * pipeline);
   Degrees degrees{data, tensor, pipeline};
   if (degrees.num_ranks() != request.num_ranks)
-    return invalid_argument("{}: data {} x tensor {} x pipeline {} = {} ranks, the job has {}", o.where("data_parallel_size"), data, tensor, pipeline,
-                            degrees.num_ranks(), request.num_ranks);
+    return invalid_argument("{}: data {} x tensor {} x pipeline {} = {} ranks, the job has {}",
+                            o.where("data_parallel_size"), data, tensor, pipeline, degrees.num_ranks(),
+                            request.num_ranks);
   return degrees;
 }
 
@@ -37,7 +40,9 @@ class ManualPlanner : public Planner, public StagePlanner, public ShardingPlanne
     return std::move(fitted.plan);
   }
 
-  Status plan_sharding(const PlanRequest& request, Plan& plan) const noexcept override { return add_degree_sharding(request, plan); }
+  Status plan_sharding(const PlanRequest& request, Plan& plan) const noexcept override {
+    return add_degree_sharding(request, plan);
+  }
 };
 
 }  // namespace

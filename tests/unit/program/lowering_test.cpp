@@ -11,7 +11,8 @@ BOOST_AUTO_TEST_SUITE(lowering)
 
 BOOST_AUTO_TEST_CASE(every_small_plan_lowers_to_programs_that_verify) {
   GptShape shape;
-  shape.layers = 4, shape.hidden = 12, shape.heads = 6, shape.vocabulary = 257, shape.batch = 12, shape.sequence = 5, shape.dropout = 0.1;
+  shape.layers = 4, shape.hidden = 12, shape.heads = 6, shape.vocabulary = 257, shape.batch = 12, shape.sequence = 5,
+  shape.dropout = 0.1;
   for (bool tied : {true, false}) {
     shape.tied = tied;
     TrainingGraph graph = make_gpt_training(shape);
