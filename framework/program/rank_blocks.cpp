@@ -5,16 +5,6 @@
 
 namespace altiplano {
 
-namespace {
-
-/// Position of a transfer's tags among those of the same microbatch; see make_send_buffers.
-constexpr uint64_t kForwardTag = 0, kBackwardTag = 1, kValidateTag = 2;
-uint64_t wire_tag(uint64_t tag, uint64_t kind) {
-  return (tag << 24) | (kind << 20);
-}
-
-}  // namespace
-
 Block& RankLowering::open_block(const std::string& name, ActionKind kind, MicrobatchVariant variant) {
   Block block;
   block.id = BlockId(static_cast<int64_t>(program_.blocks.size()));
@@ -80,13 +70,7 @@ void RankLowering::feed_inputs(BlockBuilder& builder, bool stash) {
 }
 
 void RankLowering::receive(BlockBuilder& builder, const std::vector<StageTransfer>& transfers, bool stash,
-                           uint64_t tag_kind) {
-  struct Arrival {
-    const StageTransfer* transfer;
-    size_t piece;
-    BufferId wire, value;
-    Box whole;
-  };
+                           TagKind kind) {
   std::vector<Arrival> arrivals;
   for (const StageTransfer& transfer : transfers) {
     if (transfer.to != program_.stage) continue;
@@ -95,45 +79,18 @@ void RankLowering::receive(BlockBuilder& builder, const std::vector<StageTransfe
     BufferId buffer = stash && stash_buffers_.count(transfer.value)
                           ? stash_buffers_[transfer.value]
                           : builder.work_buffer(value.name, transfer.dtype, whole.extents);
-    for (size_t i = 0; i < transfer.pieces.size(); ++i) {
-      const BoxTransfer& piece = transfer.pieces[i];
-      if (piece.destination != rank_.value) continue;
-      std::string label = fmt::format("recv {} {}", value.name, piece.box.to_string());
-      BufferId wire = piece.box == whole ? buffer : builder.work_buffer(label, transfer.dtype, piece.box.extents);
-      builder.emit({RecvInstruction{RankId(piece.source), wire, wire_tag(transfer.first_tag + i, tag_kind)},
-                    StreamKind::kTransfer,
-                    {},
-                    label});
-      arrivals.push_back({&transfer, i, wire, buffer, whole});
-    }
+    post_receives(builder, transfer, kind, buffer, arrivals);
     builder.define(transfer.value, transfer.to_spec, buffer);
   }
-  for (const Arrival& arrival : arrivals) {
-    if (arrival.wire == arrival.value) continue;
-    const Box& box = arrival.transfer->pieces[arrival.piece].box;
-    builder.copy(arrival.wire, box, arrival.value, arrival.whole, box, false,
-                 "place " + graph_.value(arrival.transfer->value).name);
-  }
+  // All receives are posted before the first is waited for.
+  for (const Arrival& arrival : arrivals) place(builder, arrival, false);
 }
 
 void RankLowering::send(BlockBuilder& builder, const std::vector<StageTransfer>& transfers, ValueId value,
-                        uint64_t tag_kind) {
+                        TagKind kind) {
   for (const StageTransfer& transfer : transfers) {
     if (transfer.value != value || transfer.from != program_.stage) continue;
-    Box whole = local_box(normalized(transfer.from_spec, mesh()), transfer.shape, mesh(), mesh_index_);
-    for (size_t i = 0; i < transfer.pieces.size(); ++i) {
-      const BoxTransfer& piece = transfer.pieces[i];
-      if (piece.source != rank_.value) continue;
-      BufferId from = builder.version(value, transfer.from_spec, transfer.from_spec);
-      BufferId wire = send_buffers_.at({tag_kind, transfer.first_tag + i});
-      std::string label = fmt::format("send {} {}", graph_.value(value).name, piece.box.to_string());
-      builder.emit({WaitSendInstruction{wire}, StreamKind::kTransfer, {}, "wait for " + label});
-      builder.copy(from, whole, wire, piece.box, piece.box, false, "pack " + label);
-      builder.emit({SendInstruction{RankId(piece.destination), wire, wire_tag(transfer.first_tag + i, tag_kind)},
-                    StreamKind::kTransfer,
-                    {},
-                    label});
-    }
+    send_pieces(builder, transfer, builder.version(value, transfer.from_spec, transfer.from_spec), kind);
   }
 }
 
@@ -217,7 +174,7 @@ void RankLowering::write_forward(ActionKind kind) {
   bool is_training = kind == ActionKind::kForward;
   Block& block = open_block(is_training ? "F" : "V", kind, MicrobatchVariant::kAny);
   BlockBuilder builder(context_, program_, mesh_index_, block);
-  uint64_t tag = is_training ? kForwardTag : kValidateTag;
+  TagKind tag = is_training ? TagKind::kForward : TagKind::kValidate;
   define_parameters(builder);
   feed_inputs(builder, is_training);
   receive(builder, context_.forward, is_training, tag);
@@ -244,11 +201,11 @@ void RankLowering::write_backward(MicrobatchVariant variant) {
   BlockBuilder builder(context_, program_, mesh_index_, block);
   define_parameters(builder);
   for (const auto& [id, buffer] : stash_buffers_) builder.define(id, normalized(stored(id), mesh()), buffer);
-  receive(builder, context_.backward, false, kBackwardTag);
+  receive(builder, context_.backward, false, TagKind::kBackward);
   for (const Op& op : graph_.ops()) {
     if (op.phase != Phase::kBackward || context_.assignment.stage_of_op[op.id.index()] != program_.stage) continue;
     run_op(builder, op, false, variant);
-    for (ValueId id : op.outputs) send(builder, context_.backward, id, kBackwardTag);
+    for (ValueId id : op.outputs) send(builder, context_.backward, id, TagKind::kBackward);
   }
   Status status = close_block(builder, block);
   if (status_.is_ok()) status_ = status;

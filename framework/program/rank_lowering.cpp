@@ -132,25 +132,6 @@ void RankLowering::make_optimizer_state() {
   }
 }
 
-void RankLowering::make_send_buffers() {
-  // Tag kinds keep the transfers of one microbatch apart: 0 forward, 1 backward, 2 validation, 3 tied.
-  auto make = [&](const std::vector<StageTransfer>& transfers, std::vector<uint64_t> kinds) {
-    for (const StageTransfer& transfer : transfers) {
-      for (size_t i = 0; i < transfer.pieces.size(); ++i) {
-        if (transfer.pieces[i].source != rank_.value) continue;
-        BufferId buffer =
-            persistent(fmt::format("send {} to {}", graph_.value(transfer.value).name, transfer.pieces[i].destination),
-                       transfer.dtype, transfer.pieces[i].box.extents);
-        for (uint64_t kind : kinds) send_buffers_[{kind, transfer.first_tag + i}] = buffer;
-      }
-    }
-  };
-  make(context_.forward, {0, 2});
-  make(context_.backward, {1});
-  make(context_.gradients, {3});
-  make(context_.parameters, {3});
-}
-
 void RankLowering::make_stash() {
   std::set<ValueId> present;  // forward values that exist on this stage
   for (ValueId id : context_.training.inputs) present.insert(id);

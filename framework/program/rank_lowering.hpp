@@ -9,7 +9,16 @@ class RankLowering {
   RankLowering(const LoweringContext& context, StageId stage, int mesh_index);
   Result<Program> run();
 
+  /// Keeps the messages of one transfer apart that may be under way at the same time.
+  enum class TagKind : uint8_t { kForward, kBackward, kValidate, kTied };
+
  private:
+  /// A received piece on its way into a tensor.
+  struct Arrival {
+    std::string name;
+    Box piece, whole;
+    BufferId wire, into;
+  };
   // Persistent and stash memory.
   BufferId persistent(const std::string& name, DType dtype, const std::vector<int64_t>& extents);
   void add_tensor(const std::string& name, TensorRole role, BufferId buffer, const Shape& global,
@@ -31,8 +40,12 @@ class RankLowering {
   // Parts of blocks.
   void define_parameters(BlockBuilder& builder);
   void feed_inputs(BlockBuilder& builder, bool stash);
-  void receive(BlockBuilder& builder, const std::vector<StageTransfer>& transfers, bool stash, uint64_t tag_kind);
-  void send(BlockBuilder& builder, const std::vector<StageTransfer>& transfers, ValueId value, uint64_t tag_kind);
+  void receive(BlockBuilder& builder, const std::vector<StageTransfer>& transfers, bool stash, TagKind kind);
+  void send(BlockBuilder& builder, const std::vector<StageTransfer>& transfers, ValueId value, TagKind kind);
+  void send_pieces(BlockBuilder& builder, const StageTransfer& transfer, BufferId from, TagKind kind);
+  void post_receives(BlockBuilder& builder, const StageTransfer& transfer, TagKind kind, BufferId into,
+                     std::vector<Arrival>& arrivals);
+  void place(BlockBuilder& builder, const Arrival& arrival, bool add);
   void run_op(BlockBuilder& builder, const Op& op, bool stash, MicrobatchVariant variant);
   bool assigns_accumulator(ValueId contribution, MicrobatchVariant variant) const;
   BufferId output_buffer(BlockBuilder& builder, ValueId value, bool stash, MicrobatchVariant variant);
@@ -61,7 +74,7 @@ class RankLowering {
   std::map<ValueId, BufferId> parameter_buffers_, state_buffers_, accumulators_, stash_buffers_;
   std::map<ValueId, ShardingSpec> accumulator_specs_;
   std::map<ValueId, ValueId> parameter_of_contribution_;
-  std::map<std::pair<uint64_t, uint64_t>, BufferId> send_buffers_;  ///< (kind, tag) -> buffer
+  std::map<std::pair<TagKind, uint64_t>, BufferId> send_buffers_;  ///< by kind and tag
   BufferId totals_;
 };
 

@@ -7,54 +7,21 @@
 
 namespace altiplano {
 
-namespace {
-constexpr uint64_t kTiedTag = 3;
-uint64_t wire_tag(uint64_t tag) {
-  return (tag << 24) | (kTiedTag << 20);
-}
-}  // namespace
-
 /// Stages that use a parameter away from its home reduce their gradient among themselves and send it home, where it is
 /// added in stage order.
 void RankLowering::exchange_tied_gradients(BlockBuilder& builder, std::map<ValueId, BufferId>& reduced) {
   for (const StageTransfer& transfer : context_.gradients) {
-    const Value& parameter = graph_.value(transfer.value);
-    if (transfer.from == program_.stage) {
-      Box whole = local_box(transfer.from_spec, transfer.shape, mesh(), mesh_index_);
-      for (size_t i = 0; i < transfer.pieces.size(); ++i) {
-        const BoxTransfer& piece = transfer.pieces[i];
-        if (piece.source != rank_.value) continue;
-        BufferId wire = send_buffers_.at({kTiedTag, transfer.first_tag + i});
-        builder.emit({WaitSendInstruction{wire}, StreamKind::kTransfer, {}, "wait for send " + parameter.name});
-        builder.copy(reduced.at(transfer.value), whole, wire, piece.box, piece.box, false,
-                     "pack gradient " + parameter.name);
-        builder.emit({SendInstruction{RankId(piece.destination), wire, wire_tag(transfer.first_tag + i)},
-                      StreamKind::kTransfer,
-                      {},
-                      "send gradient " + parameter.name});
-      }
-    }
-    if (transfer.to == program_.stage) {
+    if (transfer.from == program_.stage) send_pieces(builder, transfer, reduced.at(transfer.value), TagKind::kTied);
+    if (transfer.to != program_.stage) continue;
+    if (!reduced.count(transfer.value)) {
+      std::string name = graph_.value(transfer.value).name + ".gradient";
       Box whole = local_box(transfer.to_spec, transfer.shape, mesh(), mesh_index_);
-      if (!reduced.count(transfer.value)) {
-        reduced[transfer.value] = builder.work_buffer(parameter.name + ".gradient", transfer.dtype, whole.extents);
-        builder.emit({FillInstruction{reduced[transfer.value]},
-                      StreamKind::kCompute,
-                      {},
-                      "clear " + parameter.name + ".gradient"});
-      }
-      for (size_t i = 0; i < transfer.pieces.size(); ++i) {
-        const BoxTransfer& piece = transfer.pieces[i];
-        if (piece.destination != rank_.value) continue;
-        BufferId wire = builder.work_buffer("recv gradient " + parameter.name, transfer.dtype, piece.box.extents);
-        builder.emit({RecvInstruction{RankId(piece.source), wire, wire_tag(transfer.first_tag + i)},
-                      StreamKind::kTransfer,
-                      {},
-                      "recv gradient " + parameter.name});
-        builder.copy(wire, piece.box, reduced.at(transfer.value), whole, piece.box, true,
-                     "add tied gradient " + parameter.name);
-      }
+      reduced[transfer.value] = builder.work_buffer(name, transfer.dtype, whole.extents);
+      builder.emit({FillInstruction{reduced[transfer.value]}, StreamKind::kCompute, {}, "clear " + name});
     }
+    std::vector<Arrival> arrivals;
+    post_receives(builder, transfer, TagKind::kTied, reduced.at(transfer.value), arrivals);
+    for (const Arrival& arrival : arrivals) place(builder, arrival, true);
   }
 }
 
@@ -146,31 +113,12 @@ void RankLowering::update_parameters(BlockBuilder& builder, const std::map<Value
 /// Home sends the new parameter to the stages that hold copies, bit by bit the same.
 void RankLowering::send_tied_parameters(BlockBuilder& builder) {
   for (const StageTransfer& transfer : context_.parameters) {
-    const Value& parameter = graph_.value(transfer.value);
-    for (size_t i = 0; i < transfer.pieces.size(); ++i) {
-      const BoxTransfer& piece = transfer.pieces[i];
-      if (piece.source == rank_.value) {
-        Box whole = local_box(normalized(transfer.from_spec, mesh()), transfer.shape, mesh(), mesh_index_);
-        BufferId wire = send_buffers_.at({kTiedTag, transfer.first_tag + i});
-        builder.emit({WaitSendInstruction{wire}, StreamKind::kTransfer, {}, "wait for send " + parameter.name});
-        builder.copy(parameter_buffers_.at(transfer.value), whole, wire, piece.box, piece.box, false,
-                     "pack " + parameter.name);
-        builder.emit({SendInstruction{RankId(piece.destination), wire, wire_tag(transfer.first_tag + i)},
-                      StreamKind::kTransfer,
-                      {},
-                      "send " + parameter.name});
-      }
-      if (piece.destination == rank_.value) {
-        Box whole = local_box(normalized(transfer.to_spec, mesh()), transfer.shape, mesh(), mesh_index_);
-        BufferId wire = builder.work_buffer("recv " + parameter.name, transfer.dtype, piece.box.extents);
-        builder.emit({RecvInstruction{RankId(piece.source), wire, wire_tag(transfer.first_tag + i)},
-                      StreamKind::kTransfer,
-                      {},
-                      "recv " + parameter.name});
-        builder.copy(wire, piece.box, parameter_buffers_.at(transfer.value), whole, piece.box, false,
-                     "place " + parameter.name);
-      }
-    }
+    if (transfer.from == program_.stage)
+      send_pieces(builder, transfer, parameter_buffers_.at(transfer.value), TagKind::kTied);
+    if (transfer.to != program_.stage) continue;
+    std::vector<Arrival> arrivals;
+    post_receives(builder, transfer, TagKind::kTied, parameter_buffers_.at(transfer.value), arrivals);
+    for (const Arrival& arrival : arrivals) place(builder, arrival, false);
   }
 }
 

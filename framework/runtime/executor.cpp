@@ -232,18 +232,6 @@ Result<bool> Executor::fetch(const FetchInstruction& what, StepScalars& scalars,
 
 namespace {
 
-double initial_value(const Initializer& init, uint64_t stream, uint64_t index) {
-  switch (init.kind) {
-    case Initializer::Kind::kConstant:
-      return init.a;
-    case Initializer::Kind::kNormal:
-      return init.a + init.b * random_normal(stream, 0, index);
-    case Initializer::Kind::kUniform:
-      return init.a + (init.b - init.a) * random_uniform(stream, 0, index);
-  }
-  return 0;
-}
-
 void store(DType dtype, void* memory, size_t index, double value) {
   if (dtype == DType::kF64) static_cast<double*>(memory)[index] = value;
   if (dtype == DType::kF32) static_cast<float*>(memory)[index] = static_cast<float>(value);
@@ -291,7 +279,7 @@ Status Executor::initialize_tensor(const PersistentTensor& tensor, uint64_t seed
   uint64_t stream = random_stream(seed, name);
   std::vector<char> values(static_cast<size_t>(buffer.bytes));
   for_each_element(tensor.box, tensor.global, [&](size_t local, uint64_t index) {
-    store(buffer.dtype, values.data(), local, initial_value(tensor.init, stream, index));
+    store(buffer.dtype, values.data(), local, initial_element(tensor.init, stream, index));
   });
   return device_.copy_from_host(pointer(tensor.buffer, 0), values.data(), buffer.bytes);
 }
