@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "framework/base/random.hpp"
+#include "framework/kernels/bfloat16.hpp"
 
 namespace altiplano {
 
@@ -220,10 +221,8 @@ Result<bool> Executor::fetch(const FetchInstruction& what, StepScalars& scalars,
   for (size_t i = 0; i < count; ++i) {
     if (buffer.dtype == DType::kF64) logits_[i] = static_cast<float>(reinterpret_cast<const double*>(host_.data())[i]);
     if (buffer.dtype == DType::kF32) logits_[i] = reinterpret_cast<const float*>(host_.data())[i];
-    if (buffer.dtype == DType::kBF16) {
-      uint32_t bits = static_cast<uint32_t>(reinterpret_cast<const uint16_t*>(host_.data())[i]) << 16;
-      std::memcpy(&logits_[i], &bits, sizeof(bits));
-    }
+    if (buffer.dtype == DType::kBF16)
+      logits_[i] = float_from_bfloat16({reinterpret_cast<const uint16_t*>(host_.data())[i]});
   }
   return false;
 }
@@ -235,13 +234,8 @@ namespace {
 void store(DType dtype, void* memory, size_t index, double value) {
   if (dtype == DType::kF64) static_cast<double*>(memory)[index] = value;
   if (dtype == DType::kF32) static_cast<float*>(memory)[index] = static_cast<float>(value);
-  if (dtype == DType::kBF16) {
-    auto single = static_cast<float>(value);
-    uint32_t bits;
-    std::memcpy(&bits, &single, sizeof(bits));
-    bits += 0x7FFFu + ((bits >> 16) & 1u);  // round to nearest, ties to even
-    static_cast<uint16_t*>(memory)[index] = static_cast<uint16_t>(bits >> 16);
-  }
+  if (dtype == DType::kBF16)
+    static_cast<uint16_t*>(memory)[index] = bfloat16_from_float(static_cast<float>(value)).bits;
 }
 
 /// Calls visit(local index, global row-major index) over a box.
