@@ -52,7 +52,8 @@ PlannerServices services_for(const Job& job) {
   PlannerServices services;
   services.estimate = [&job](const Plan& plan) -> Result<PlanEstimate> {
     ALTIPLANO_ASSIGN(Timetable timetable, build_timetable(plan));
-    return estimate_plan(*job.graph, plan, job.cluster, timetable);
+    // Planners ask about more ranks than the job has when they look for a change that fits.
+    return estimate_plan(*job.graph, plan, job.cluster.resized(plan.num_slots()), timetable);
   };
   services.schedule = [](const std::string& name) { return PluginRegistry::instance().schedule(name); };
   return services;
