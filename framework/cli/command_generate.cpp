@@ -49,6 +49,7 @@ class Generator {
     for (const char* key :
          {"parallel.data_parallel_size", "parallel.tensor_parallel_size", "parallel.pipeline_parallel_size"})
       ALTIPLANO_RETURN_IF_ERROR(config.options.set(key, int64_t{1}, {}));
+    ALTIPLANO_RETURN_IF_ERROR(config.options.set("parallel.pipeline.split", std::vector<int64_t>{}, {}));
     ALTIPLANO_ASSIGN(TokenFile file, TokenFile::open(config.options.get_string("data.train")));
     ALTIPLANO_ASSIGN(tokenizer_, file.tokenizer());
     JobRequest request;

@@ -19,7 +19,8 @@ CLI::App* add_command(CLI::App& app, const std::string& name, const std::string&
 
 int report(const Status& status) {
   std::fflush(stdout);
-  if (!status) fmt::print(stderr, "error: {}\n", status.to_string());
+  const char* word = status.code() == StatusCode::kStoppedEarly ? "note" : "error";
+  if (!status) fmt::print(stderr, "{}: {}\n", word, status.to_string());
   return exit_code_of(status.code());
 }
 
