@@ -1,4 +1,6 @@
-/* api/ (L4): the only doors for plugins. plugin.h is the C handshake: one exported symbol returns a constant descriptor.
+/* api/ (L4): the only doors for plugins, and what comm plugins share (collectives/, segment/). May include L0-L3.
+ *
+ * plugin.h is the C handshake: one exported symbol returns a constant descriptor.
  * The descriptor is append-only for ever: new members go to the end, struct_size tells what is there. */
 #ifndef ALTIPLANO_API_PLUGIN_H
 #define ALTIPLANO_API_PLUGIN_H

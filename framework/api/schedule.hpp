@@ -26,7 +26,7 @@ class Schedule {
   static constexpr uint32_t kKind = ALTIPLANO_PLUGIN_SCHEDULE;
   static constexpr uint32_t kInterfaceVersion = 1;
   virtual ~Schedule() = default;
-  /// The actions F and B of one step for every worker, in order (the framework appends G and U). Thread-safe,
+  /// The actions F and B of one step for every worker, in order (the framework appends U). Thread-safe,
   /// deterministic.
   virtual Result<Timetable> build(const ScheduleRequest& request) const noexcept = 0;
 };

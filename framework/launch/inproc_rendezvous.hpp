@@ -1,6 +1,6 @@
 #pragma once
 // launch/ (L5): how ranks come to be and find each other: rendezvous, rank environment, the local launcher, signals.
-// The only home of pmix.h and hwloc.
+// The only home of pmix.h and hwloc. May include L0-L4; knows nothing of what the ranks will do.
 //
 // InprocRendezvous: ranks that are threads of one process, for tests, sanitizers and debuggers.
 #include <condition_variable>

@@ -1,7 +1,9 @@
 #pragma once
-// plan/ (L3): Plan: complete and portable. It names logical slots, never hosts; a Binding maps slots to ranks for one
-// attempt. Plan + graph
-// + Binding determine every rank's Program without another search (design invariant 3).
+// plan/ (L3): who works on what: plans, their text form, what they mean for every op. May include L0-L2; nothing here
+// searches or asks hardware.
+//
+// Plan: complete and portable. It names logical slots, never hosts; a Binding maps slots to ranks for one attempt. Plan
+// + graph + Binding determine every rank's Program without another search (design invariant 3).
 #include <map>
 #include <string>
 #include <vector>

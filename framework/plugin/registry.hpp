@@ -1,6 +1,6 @@
 #pragma once
 // plugin/ (L4): loader (the only home of dlfcn.h), registry, search path. Every wrong plugin is refused with a message
-// that prints both sides; the process goes on.
+// that prints both sides; the process goes on. May include L0-L3 and api/; names no plugin.
 //
 // Search path: --plugin-path, ALTIPLANO_PLUGIN_PATH (colon separated), <dir of libaltiplano.so>/altiplano/plugins.
 // World-writable files or directories are refused. Loaded with RTLD_NOW|RTLD_LOCAL|RTLD_NODELETE.

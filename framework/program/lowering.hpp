@@ -3,7 +3,7 @@
 // rank's Program, so that the verifier sees them all and no rank negotiates anything.
 //
 // The way: assign_shardings (plan/) says how every op runs and every value lies; LoweringContext derives what crosses
-// stages; RankLowering writes the blocks F, B, V, G, U of one rank; lay_out_work gives buffers their offsets.
+// stages; RankLowering writes the blocks F, B, U, V, G of one rank; BlockBuilder::finish gives work buffers their offsets.
 #include <functional>
 
 #include "framework/plan/assignment.hpp"

@@ -175,9 +175,10 @@ struct Program {
 /// Calls visit(buffer, is_write) for every buffer an instruction touches.
 void for_each_buffer(const Instruction& instruction, const std::function<void(BufferId, bool is_write)>& visit);
 
-/// Proves for the programs of all ranks together: no deadlock with zero buffering (rendezvous), one global order for
-/// collectives of overlapping groups, sends match receives in peer, tag and bytes, every buffer written before it is
-/// read, buffers that live at the same time do not overlap, offsets inside their arenas.
+/// Proves for the programs of all ranks together: no deadlock with zero buffering (rendezvous), sends match receives in
+/// peer, tag and bytes, calls of a group match in kind, count and type in one order, every work and stash buffer
+/// written before it is read, work buffers that live at the same time do not overlap, offsets inside their arenas. Step
+/// and validation are rehearsed each by itself. kInvalidArgument names rank, block and instruction.
 Status verify_programs(const std::vector<Program>& programs);
 
 }  // namespace altiplano

@@ -1,6 +1,6 @@
 #pragma once
 // program/ (L3): what a rank executes: blocks, timetable, buffers. One Program, three interpreters (verify, simulate,
-// run).
+// run). May include L0-L2 and plan/; nothing here runs anything or knows a device, a backend or a plugin.
 //
 // Timetable: a partial order of actions per worker. An action is a kind at (microbatch, chunk), text form `F3@1`
 // (microbatch 3, chunk 1; `@0` is left out). A worker runs its list in order; `after` adds edges between workers beyond
@@ -21,8 +21,8 @@ enum class ActionKind : uint8_t {
   kBackwardWeight,  ///< W
   kRecompute,       ///< R
   kValidate,        ///< V: forward without dropout and without stash
-  kReduce,          ///< G: gradients to the optimizer's layout, norm and loss totals
-  kUpdate,          ///< U: optimizer and parameter gathers
+  kReduce,          ///< G: totals of all ranks to every host (the end of a validation)
+  kUpdate,          ///< U: gradients to the optimizer's layout, totals, the decision, optimizer, parameter gathers
 };
 char letter_of(ActionKind kind);
 

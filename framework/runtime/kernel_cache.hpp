@@ -1,6 +1,9 @@
 #pragma once
-// runtime/ (L5): executor, training loop, data, metrics. KernelCache: the kernels of a program, made once; equal
-// requests (layers that are isomorphic) share one. Lowering asks it for scratch sizes, the executor for the kernels.
+// runtime/ (L5): from a job to its end: executor, training loop, data, metrics. May include L0-L4, config/, checkpoint/
+// and launch/; decides nothing that plan or program have decided.
+//
+// KernelCache: the kernels of a program, made once; equal requests (layers that are isomorphic) share one. Lowering
+// asks it for scratch sizes, the executor for the kernels.
 #include <map>
 #include <memory>
 #include <string>

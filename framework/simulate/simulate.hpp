@@ -1,6 +1,6 @@
 #pragma once
 // simulate/ (L4): what a step would take, from the same objects that the verifier proves and the executor runs. Pure:
-// no clock, no hardware.
+// no clock, no hardware. May include L0-L3 and api/ for the planners' interface.
 //
 // simulate_timetable runs a Timetable with given costs. A worker does its list in order, one action at a time; an
 // action starts when its worker is free, its data has come and the workers its edges name are done. Messages between
