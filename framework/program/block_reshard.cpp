@@ -61,8 +61,8 @@ void BlockBuilder::reshard(std::vector<ReshardItem*> items) {
     std::vector<Move> bucket;
     int64_t bytes = 0;
     for (Move& move : by_path[signature]) {
-      bytes +=
-          local_box(move.item->from, move.item->shape, mesh_, mesh_index_).num_elements() * size_of(move.item->dtype);
+      bytes += num_elements(padded_extents(move.item->from, move.item->shape, mesh_)) *
+               size_of(move.item->dtype);  // the same on all ranks
       bucket.push_back(std::move(move));
       if (bytes < context_.options.bucket_bytes) continue;
       run(std::move(bucket));
@@ -115,6 +115,7 @@ void BlockBuilder::slice(Move& move, size_t s) {
 }
 
 void BlockBuilder::to_partial(Move& move, size_t s) {
+  if (move.path[s].after.partial_kind == PartialKind::kMax) return;  // a maximum of equals is itself
   auto coordinates = mesh_.coordinates(mesh_index_);
   bool is_first = true;
   for (Axis axis : kAllAxes)
@@ -125,15 +126,14 @@ void BlockBuilder::to_partial(Move& move, size_t s) {
   move.at = to;
 }
 
-/// When all tensors lie side by side (a bucket laid out as such), a buffer that covers them all.
+/// When all tensors lie side by side (a bucket laid out as such), a buffer that covers them all. Ids tell, not offsets:
+/// a neighbour that is empty on this rank only would hide that other ranks have something in between.
 std::optional<BufferId> BlockBuilder::adjacent_range(const std::vector<Move>& moves) {
   if (moves.size() < 2) return std::nullopt;
-  int64_t end = -1;
-  for (const Move& move : moves) {
-    const Buffer& buffer = program_.buffer(move.at);
-    if (buffer.arena != Arena::kPersistent || !move.item->may_overwrite) return std::nullopt;
-    if (end >= 0 && buffer.offset != end) return std::nullopt;
-    end = align_up(buffer.offset + buffer.bytes);
+  for (size_t i = 0; i < moves.size(); ++i) {
+    const Buffer& buffer = program_.buffer(moves[i].at);
+    if (buffer.arena != Arena::kPersistent || !moves[i].item->may_overwrite) return std::nullopt;
+    if (i > 0 && buffer.id.index() != moves[i - 1].at.index() + 1) return std::nullopt;
   }
   const Buffer& first = program_.buffer(moves.front().at);
   const Buffer& last = program_.buffer(moves.back().at);

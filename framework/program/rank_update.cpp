@@ -40,10 +40,9 @@ void RankLowering::write_update() {
                      accumulators_[p.parameter], BufferId(), true});
     pointers.push_back(&items.back());
   }
-  // In the accumulators' order, so that buckets are side by side.
-  std::sort(pointers.begin(), pointers.end(), [&](const ReshardItem* a, const ReshardItem* b) {
-    return program_.buffer(a->in).offset < program_.buffer(b->in).offset;
-  });
+  // In the accumulators' order, so that buckets are side by side. By id, not by offset: empty blocks share an offset,
+  // and all ranks need one order.
+  std::sort(pointers.begin(), pointers.end(), [](const ReshardItem* a, const ReshardItem* b) { return a->in < b->in; });
   builder.reshard(pointers);
   std::map<ValueId, BufferId> reduced;
   size_t next = 0;

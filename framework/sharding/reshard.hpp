@@ -16,7 +16,8 @@ enum class ReshardKind : uint8_t {
   kAllReduce,      ///< partial over `axes` becomes whole
   kReduceScatter,  ///< partial over `axis` becomes split of `dim` by `axis` (minor)
   kAllToAll,       ///< the minor axis of `from_dim` moves to `dim` (minor)
-  kToPartial,      ///< replicated along `axes` becomes partial: kept on coordinate 0, zero elsewhere: local
+  kToPartial,  ///< replicated along `axes` becomes partial: a sum is kept on coordinate 0, zero elsewhere; a maximum
+               ///< stays: local
 };
 const char* to_string(ReshardKind kind);
 
