@@ -124,6 +124,17 @@ Status Executor::run(const std::vector<TimetableEntry>& entries, InputSource& in
       return status.with_context(
           fmt::format("in {} of step {} on rank {}", entry.action.to_string(), scalars.step, program_.rank));
   }
+  return finish_sends().with_context(fmt::format("at the end of step {} on rank {}", scalars.step, program_.rank));
+}
+
+/// Peers take every message of a step within the same step, so this waits for nobody's next one; a rank that stops
+/// after a step has left nothing behind that a peer still needs.
+Status Executor::finish_sends() {
+  for (Event& event : last_send_) {
+    if (event.is_done()) continue;
+    ALTIPLANO_RETURN_IF_ERROR(communicator_.wait(event));
+    event = {};
+  }
   return Status::ok();
 }
 

@@ -59,6 +59,7 @@ class Executor {
   void* pointer(BufferId buffer, int slot) const;
   Status run(const std::vector<TimetableEntry>& entries, InputSource& input, StepScalars& scalars,
              const Decide& decide);
+  Status finish_sends();
   Status run_block(const TimetableEntry& entry, InputSource& input, StepScalars& scalars, const Decide& decide);
   /// True: the block ends here.
   Result<bool> issue(const Instruction& instruction, Prepared& prepared, size_t index, const TimetableEntry& entry,
