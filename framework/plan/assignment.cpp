@@ -129,19 +129,26 @@ class Assigner {
     if (m.degree(Axis::kData) > 1 && batch_factor >= 0) fixed[Axis::kData] = batch_factor;
     resolve_foreign_partials(op, stage);
 
-    std::optional<Strategy> best;
-    std::pair<double, int> best_cost;
-    for (const Strategy& candidate : candidates(op, rule, m, fixed)) {
-      auto cost = cost_of(op, candidate, stage);
-      if (!cost || (best && *cost >= best_cost)) continue;
-      best_cost = *cost;
-      best = candidate;
-    }
+    std::optional<Strategy> best = cheapest(op, stage, candidates(op, rule, m, fixed, true));
+    // The rule does not let the op run as its parameter is stored (a whole factor): it is gathered for its use.
+    if (!best) best = cheapest(op, stage, candidates(op, rule, m, fixed, false));
     if (!best)
       return invalid_argument("no legal strategy for {} {} with rule {} on mesh {}", op.kind, op.name, rule.to_string(),
                               m.to_string());
     commit(op, *best, m);
     return Status::ok();
+  }
+
+  std::optional<Strategy> cheapest(const Op& op, StageId stage, const std::vector<Strategy>& candidates) const {
+    std::optional<Strategy> best;
+    std::pair<double, int> best_cost;
+    for (const Strategy& candidate : candidates) {
+      auto cost = cost_of(op, candidate, stage);
+      if (!cost || (best && *cost >= best_cost)) continue;
+      best_cost = *cost;
+      best = candidate;
+    }
+    return best;
   }
 
   /// A partial result of another stage was resolved there before it was sent.
@@ -159,16 +166,17 @@ class Assigner {
     }
   }
 
-  /// Strategies worth pricing: the data axis as fixed, every other axis along what is already split.
+  /// Strategies worth pricing: the data axis as fixed, every other axis along what is already split; `as_stored`: along
+  /// the factor a parameter is stored split by, where there is one.
   std::vector<Strategy> candidates(const Op& op, const ShardingRule& rule, const MeshShape& m,
-                                   const std::map<Axis, int>& fixed) const {
+                                   const std::map<Axis, int>& fixed, bool as_stored) const {
     std::vector<std::pair<std::map<Axis, int>, AxisSet>> choices = {{fixed, {}}};
     for (const auto& [axis, degree] : m.axes) {
       if (degree == 1 || fixed.count(axis) || axis == Axis::kData) continue;
       auto before = std::move(choices);
       choices.clear();
       std::set<int> factors = factors_along(op, rule, axis);
-      int forced = forced_factor(op, rule, axis);
+      int forced = as_stored ? forced_factor(op, rule, axis) : -1;
       for (const auto& [map, partial] : before) {
         if (forced < 0) choices.emplace_back(map, partial);
         for (int f : factors) {

@@ -43,7 +43,11 @@ Status check_meshes(const Plan& plan) {
     for (SlotId slot : stage.slots)
       if (!seen.insert(slot).second)
         return invalid_argument("plan stage {} uses slot {}, which another stage has", stage.name, slot);
+    AxisSet axes;
     for (const auto& [axis, degree] : stage.mesh.axes) {
+      if (axes.contains(axis))
+        return invalid_argument("plan stage {} names axis {} twice", stage.name, to_string(axis));
+      axes.insert(axis);
       if (degree < 1)
         return invalid_argument("plan stage {}: degree {} of axis {} must be at least 1", stage.name, degree,
                                 to_string(axis));
