@@ -2,14 +2,14 @@
 
 #include <boost/test/unit_test.hpp>
 #include <cmath>
-#include <cstring>
 #include <limits>
-#include <mutex>
 
 #include "framework/base/random.hpp"
 #include "framework/runtime/step_decision.hpp"
 #include "tests/support/plans.hpp"
+#include "tests/support/rank_result.hpp"
 #include "tests/support/ranks.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace altiplano::test {
 
@@ -31,133 +31,85 @@ Status SyntheticInput::fill(ValueId input, const Box& box, void* destination) {
 
 namespace {
 
-double element(DType dtype, const void* data, size_t i) {
-  if (dtype == DType::kF64) return static_cast<const double*>(data)[i];
-  if (dtype == DType::kF32) return static_cast<double>(static_cast<const float*>(data)[i]);
-  uint32_t bits = static_cast<uint32_t>(static_cast<const uint16_t*>(data)[i]) << 16;
-  float value;
-  std::memcpy(&value, &bits, sizeof(value));
-  return static_cast<double>(value);
-}
+/// A device with the kernels made on it; equal requests share one.
+struct RankDevice {
+  std::unique_ptr<Device> device;
+  std::unique_ptr<KernelCache> kernels;
 
-void set_element(DType dtype, void* data, size_t i, double value) {
-  if (dtype == DType::kF64) static_cast<double*>(data)[i] = value;
-  if (dtype == DType::kF32) static_cast<float*>(data)[i] = static_cast<float>(value);
-  auto single = static_cast<float>(value);
-  uint32_t bits;
-  std::memcpy(&bits, &single, sizeof(bits));
-  if (dtype == DType::kBF16) static_cast<uint16_t*>(data)[i] = static_cast<uint16_t>(bits >> 16);
-}
-
-template <typename Visit>
-void for_each_global(const PersistentTensor& tensor, Visit visit) {
-  std::vector<int64_t> at(tensor.box.extents.size(), 0);
-  for (int64_t local = 0; local < tensor.box.num_elements(); ++local) {
-    int64_t index = 0;
-    for (size_t d = 0; d < at.size(); ++d) index = index * tensor.global[d] + tensor.box.origin[d] + at[d];
-    visit(static_cast<size_t>(local), static_cast<size_t>(index));
-    for (size_t d = at.size(); d-- > 0;) {
-      if (++at[d] < tensor.box.extents[d]) break;
-      at[d] = 0;
-    }
+  static Result<RankDevice> open(const TrainingGraph& graph, const TrainOptions& options, int ranks) {
+    ALTIPLANO_ASSIGN(DeviceBackend * backend, PluginRegistry::instance().device(options.device));
+    ALTIPLANO_ASSIGN(auto device, backend->open({options.threads, ranks}));
+    auto kernels =
+        std::make_unique<KernelCache>(*device, options.device, std::vector<const OpExtension*>(), graph.seed);
+    return RankDevice{std::move(device), std::move(kernels)};
   }
-}
-
-bool is_state(const PersistentTensor& tensor) {
-  return tensor.role != TensorRole::kGradient && tensor.role != TensorRole::kTotals;
-}
-
-/// Collects boxes of all ranks into whole tensors; notes elements on which two ranks do not agree bit by bit.
-class Collector {
- public:
-  void add(Executor& executor, std::map<std::string, std::vector<double>>& into, std::string& differ) {
-    std::lock_guard lock(mutex_);
-    for (const PersistentTensor& tensor : executor.program().tensors) {
-      if (!is_state(tensor)) continue;
-      auto& whole = into[tensor.name];
-      whole.resize(static_cast<size_t>(num_elements(tensor.global)), std::numeric_limits<double>::quiet_NaN());
-      DType dtype = executor.program().buffer(tensor.buffer).dtype;
-      const void* data = executor.data(tensor);
-      for_each_global(tensor, [&](size_t local, size_t global) {
-        double value = element(dtype, data, local);
-        if (!std::isnan(whole[global]) && std::memcmp(&whole[global], &value, sizeof(value)) != 0) differ = tensor.name;
-        whole[global] = value;
-      });
-    }
-  }
-
- private:
-  std::mutex mutex_;
 };
 
-void restore(Executor& executor, const std::map<std::string, std::vector<double>>& start) {
-  for (const PersistentTensor& tensor : executor.program().tensors) {
-    if (!is_state(tensor)) continue;
-    DType dtype = executor.program().buffer(tensor.buffer).dtype;
-    const auto& whole = start.at(tensor.name);
-    for_each_global(
-        tensor, [&](size_t local, size_t global) { set_element(dtype, executor.data(tensor), local, whole[global]); });
-  }
-}
-
-struct World {
-  const TrainingGraph& graph;
-  const Plan& plan;
-  const TrainOptions& options;
-  TrainResult result;
-  Collector collector;
-  std::mutex mutex;
-};
-
-Status run_rank(World& world, Rendezvous& rendezvous) {
-  auto& registry = PluginRegistry::instance();
-  ALTIPLANO_ASSIGN(CommBackend * comm, registry.comm(world.options.comm));
-  ALTIPLANO_ASSIGN(DeviceBackend * backend, registry.device(world.options.device));
-  ALTIPLANO_ASSIGN(auto device, backend->open({world.options.threads, rendezvous.world_size()}));
-  KernelCache kernels(*device, world.options.device, {}, world.graph.seed);
+Result<std::vector<Program>> lower_all(const TrainingGraph& graph, const Plan& plan, const TrainOptions& options,
+                                       KernelCache& kernels) {
   LoweringOptions lowering;
+  lowering.fetch_logits = options.fetch_logits;
   lowering.workspace = [&](const Program& program, const ComputeInstruction& instruction) -> Result<int64_t> {
     ALTIPLANO_ASSIGN(Kernel * kernel, kernels.get(program, instruction));
     return kernel->workspace_bytes();
   };
-  ALTIPLANO_ASSIGN(auto programs, lower(world.graph, world.plan, make_timetable(world.plan),
-                                        Binding::identity(world.plan.num_slots()), lowering));
-  Program program = std::move(programs[rendezvous.rank().index()]);
-  if (world.options.tamper) world.options.tamper(program);
+  return lower(graph, plan, make_timetable(plan), Binding::identity(plan.num_slots()), lowering);
+}
+
+std::unique_ptr<InputSource> input_of(const TrainingGraph& graph, const TrainOptions& options, int64_t step) {
+  if (options.input) return options.input(step);
+  return std::make_unique<SyntheticInput>(graph, step);
+}
+
+Status run_steps(Executor& executor, const TrainingGraph& graph, const TrainOptions& options, RankResult& result) {
+  for (int i = 0; i < options.steps; ++i) {
+    StepScalars scalars;
+    scalars.step = options.first_step + i;
+    scalars.learning_rate = options.learning_rate;
+    if (options.before_step) options.before_step(executor, scalars.step);
+    auto input = input_of(graph, options, scalars.step);
+    ALTIPLANO_RETURN_IF_ERROR(executor.run_step(*input, scalars, [&](const StepTotals& totals, StepScalars& s) {
+      StepDecision decision = decide_step(totals, options.clip);
+      s.gradient_scale = decision.gradient_scale;
+      result.losses.push_back(totals.loss());
+      result.norms.push_back(decision.gradient_norm);
+      result.applied.push_back(decision.applies);
+      return decision.applies;
+    }));
+  }
+  if (!options.validate) return Status::ok();
+  auto input = input_of(graph, options, 1'000'000);
+  ALTIPLANO_ASSIGN(StepTotals totals, executor.run_validation(*input));
+  result.validation.push_back(totals.loss());
+  result.logits = executor.logits();
+  return Status::ok();
+}
+
+/// Everything one rank does; `programs` of all ranks if they are lowered already.
+Status run_rank(const TrainingGraph& graph, const Plan& plan, const TrainOptions& options,
+                const std::vector<Program>* programs, Rendezvous& rendezvous, RankResult& result) {
+  ALTIPLANO_ASSIGN(CommBackend * comm, PluginRegistry::instance().comm(options.comm));
+  ALTIPLANO_ASSIGN(RankDevice own, RankDevice::open(graph, options, rendezvous.world_size()));
+  std::vector<Program> lowered;
+  if (!programs) {
+    ALTIPLANO_ASSIGN(lowered, lower_all(graph, plan, options, *own.kernels));
+    ALTIPLANO_RETURN_IF_ERROR(verify_programs(lowered));
+    programs = &lowered;
+  }
+  Program program = (*programs)[rendezvous.rank().index()];
+  if (options.tamper) options.tamper(program);
   CommOptions comm_options;
   comm_options.deadline = std::chrono::seconds(60);
   ALTIPLANO_ASSIGN(auto communicator, comm->connect(rendezvous, comm_options));
   auto body = [&]() -> Status {
-    ALTIPLANO_ASSIGN(auto executor, Executor::create(program, *device, *communicator, kernels));
-    ALTIPLANO_RETURN_IF_ERROR(executor->initialize(world.graph.seed));
-    if (world.options.start) restore(*executor, *world.options.start);
-    world.collector.add(*executor, world.result.initial, world.result.replicas_differ);
-    for (int i = 0; i < world.options.steps; ++i) {
-      StepScalars scalars;
-      scalars.step = world.options.first_step + i;
-      scalars.learning_rate = world.options.learning_rate;
-      std::unique_ptr<InputSource> input = world.options.input
-                                               ? world.options.input(scalars.step)
-                                               : std::make_unique<SyntheticInput>(world.graph, scalars.step);
-      ALTIPLANO_RETURN_IF_ERROR(executor->run_step(*input, scalars, [&](const StepTotals& totals, StepScalars& s) {
-        StepDecision decision = decide_step(totals, world.options.clip);
-        s.gradient_scale = decision.gradient_scale;
-        if (rendezvous.rank().value == 0) {
-          world.result.losses.push_back(totals.loss());
-          world.result.norms.push_back(decision.gradient_norm);
-        }
-        return decision.applies;
-      }));
-    }
-    if (world.options.validate) {
-      SyntheticInput input(world.graph, 1'000'000);
-      ALTIPLANO_ASSIGN(StepTotals totals, executor->run_validation(input));
-      if (rendezvous.rank().value == 0) world.result.validation_loss = totals.loss();
-    }
-    world.collector.add(*executor, world.result.tensors, world.result.replicas_differ);
-    std::lock_guard lock(world.mutex);
-    world.result.predicted_bytes[rendezvous.rank().index()] = program.peak().value;
-    world.result.peak_bytes[rendezvous.rank().index()] = device->peak_allocated().value;
+    ALTIPLANO_ASSIGN(auto executor, Executor::create(program, *own.device, *communicator, *own.kernels));
+    ALTIPLANO_RETURN_IF_ERROR(executor->initialize(graph.seed));
+    if (options.start) restore_state(*executor, *options.start);
+    result.initial = take_state(*executor);
+    ALTIPLANO_RETURN_IF_ERROR(run_steps(*executor, graph, options, result));
+    result.final = take_state(*executor);
+    result.predicted_bytes = program.peak().value;
+    result.peak_bytes = own.device->peak_allocated().value;
     return Status::ok();
   };
   Status status = body();
@@ -165,17 +117,41 @@ Status run_rank(World& world, Rendezvous& rendezvous) {
   return status;
 }
 
+Status run_threads(const TrainingGraph& graph, const Plan& plan, const TrainOptions& options,
+                   std::vector<RankResult>& results) {
+  ALTIPLANO_ASSIGN(RankDevice scratch, RankDevice::open(graph, options, plan.num_slots()));
+  ALTIPLANO_ASSIGN(auto programs, lower_all(graph, plan, options, *scratch.kernels));
+  ALTIPLANO_RETURN_IF_ERROR(verify_programs(programs));
+  return run_ranks(plan.num_slots(), [&](Rendezvous& rendezvous) {
+    return run_rank(graph, plan, options, &programs, rendezvous, results[rendezvous.rank().index()]);
+  });
+}
+
+Status run_processes(const TrainingGraph& graph, const Plan& plan, const TrainOptions& options,
+                     std::vector<RankResult>& results) {
+  TemporaryDirectory directory;
+  auto file = [&](size_t rank) { return directory / fmt::format("rank{}", rank); };
+  auto statuses = run_processes_all(plan.num_slots(), [&](Rendezvous& rendezvous) -> Status {
+    RankResult result;
+    ALTIPLANO_RETURN_IF_ERROR(run_rank(graph, plan, options, nullptr, rendezvous, result));
+    write_bytes(file(rendezvous.rank().index()), serialize(result));
+    return Status::ok();
+  });
+  for (size_t rank = 0; rank < statuses.size(); ++rank) {
+    if (!statuses[rank].is_ok()) return Status(statuses[rank]).with_context(fmt::format("on rank {}", rank));
+    results[rank] = deserialize(read_bytes(file(rank)));
+  }
+  return Status::ok();
+}
+
 }  // namespace
 
 TrainResult train(const TrainingGraph& graph, const Plan& plan, const TrainOptions& options) {
-  World world{graph, plan, options, {}, {}, {}};
-  size_t ranks = static_cast<size_t>(plan.num_slots());
-  world.result.predicted_bytes.resize(ranks);
-  world.result.peak_bytes.resize(ranks);
+  std::vector<RankResult> results(static_cast<size_t>(plan.num_slots()));
   Status status =
-      run_ranks(static_cast<int>(ranks), [&](Rendezvous& rendezvous) { return run_rank(world, rendezvous); });
+      options.processes ? run_processes(graph, plan, options, results) : run_threads(graph, plan, options, results);
   BOOST_REQUIRE_MESSAGE(status.is_ok(), plan.to_yaml() << status.to_string());
-  return std::move(world.result);
+  return merge(results);
 }
 
 double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {

@@ -1,6 +1,6 @@
 #pragma once
-// Trains a plan on ranks that are threads, on any device, and brings the whole state back: what plan-invariance tests
-// compare.
+// Trains a plan on ranks that are threads or processes, on any device, and brings the whole state back: what
+// plan-invariance tests compare.
 #include <map>
 #include <string>
 #include <vector>
@@ -29,9 +29,13 @@ struct TrainOptions {
   int steps = 10;
   double learning_rate = 1e-2, clip = 1.0;
   int threads = 1;
-  bool validate = false;  ///< one validation after the last step
+  bool processes = false;     ///< ranks are forked processes; needs a comm between processes. Closures run in the child
+  bool validate = false;      ///< one validation after the last step, on the input of step 1'000'000
+  bool fetch_logits = false;  ///< of the validation's last microbatch
   /// Changes a rank's program before it runs: seeded faults.
   std::function<void(Program&)> tamper;
+  /// Called on each rank before each step.
+  std::function<void(Executor&, int64_t step)> before_step;
   /// Replaces SyntheticInput: called per step.
   std::function<std::unique_ptr<InputSource>(int64_t step)> input;
   /// State to start from instead of initial weights, as `tensors` of an earlier run; first step is then `first_step`.
@@ -41,12 +45,15 @@ struct TrainOptions {
 
 struct TrainResult {
   std::vector<double> losses, norms;
+  std::vector<bool> applied;  ///< per step: whether the update ran
   double validation_loss = 0;
+  std::vector<float> logits;                           ///< [microbatch of all replicas, sequence, vocabulary]
   std::map<std::string, std::vector<double>> initial;  ///< parameters before the first step, whole
   std::map<std::string, std::vector<double>>
       tensors;  ///< parameters, masters and optimizer states after the last step, whole
   std::vector<int64_t> predicted_bytes, peak_bytes;  ///< per rank
-  std::string replicas_differ;  ///< names a tensor whose copies on different ranks are not the same bits
+  std::string
+      replicas_differ;  ///< names a tensor (or total, decision) whose copies on different ranks are not the same bits
 };
 
 /// Fails the test when anything fails.
