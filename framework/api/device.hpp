@@ -63,6 +63,7 @@ struct DeviceInfo {
   int threads = 1;   ///< compute threads of this rank
   Bytes memory;      ///< available to one rank
   std::vector<DType> dtypes;
+  bool is_host_memory = false;  ///< allocate() gives memory that the host reads and writes as its own
 };
 
 struct DeviceOptions {

@@ -7,32 +7,46 @@
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
 #include "framework/launch/launcher.hpp"
+#include "framework/runtime/trainer.hpp"
 
 namespace altiplano {
 namespace {
 
 struct LaunchArguments {
   JobArguments job;
+  TrainStart start;
   int ranks = 1;
   bool pin = false;
 };
 
-std::vector<std::string> rank_command(const LaunchArguments& arguments, const std::vector<std::string>& rest) {
+std::vector<std::string> rank_command(const LaunchArguments& arguments) {
   std::vector<std::string> command = {std::filesystem::read_symlink("/proc/self/exe").string(), "train", "-c",
                                       arguments.job.file};
   for (const auto& assignment : arguments.job.overrides) command.insert(command.end(), {"--set", assignment});
   for (const auto& folder : arguments.job.plugin_path) command.insert(command.end(), {"--plugin-path", folder});
-  command.insert(command.end(), rest.begin(), rest.end());
+  if (!arguments.start.resume.empty()) command.insert(command.end(), {"--resume", arguments.start.resume});
+  if (!arguments.start.plan_file.empty()) command.insert(command.end(), {"--plan", arguments.start.plan_file});
   return command;
 }
 
-/// The job file is read here too, so that its mistakes are reported once and not by every rank.
-Status launch(const LaunchArguments& arguments, const std::vector<std::string>& rest, int& exit_code) {
-  ALTIPLANO_ASSIGN(const JobConfig job, load_job(arguments.job));
+/// What can be refused is refused here, once, before a rank starts: job file, plan, data, a missing checkpoint. The
+/// run's folder.
+Result<std::string> check_job(const LaunchArguments& arguments) {
+  ALTIPLANO_ASSIGN(JobConfig config, load_training_job(arguments.job, arguments.start));
+  JobRequest request;
+  request.num_ranks = arguments.ranks;
+  request.plan_file = arguments.start.plan_file;
+  ALTIPLANO_ASSIGN(const Job job, prepare_job(std::move(config), request));
+  ALTIPLANO_RETURN_IF_ERROR(check_can_start(job));
+  return job.config.options.get_string("run.dir");
+}
+
+Status launch(const LaunchArguments& arguments, int& exit_code) {
+  ALTIPLANO_ASSIGN(const std::string run, check_job(arguments));
   LaunchRequest request;
   request.ranks = arguments.ranks;
-  request.command = rank_command(arguments, rest);
-  request.log_directory = job.options.get_string("run.dir") + "/logs";
+  request.command = rank_command(arguments);
+  request.log_directory = run + "/logs";
   request.pin_cpus = arguments.pin;
   std::fflush(stdout);
   ALTIPLANO_ASSIGN(const LaunchOutcome outcome, launch_ranks(request));
@@ -50,20 +64,19 @@ void add_launch_command(CLI::App& app, int& exit_code) {
     altiplano launch -n 4 -c configs/jobs/quickstart.yaml --set train.max_steps=20
     altiplano launch -n 4 -c configs/jobs/quickstart.yaml --resume must)");
   add_job_arguments(*command, arguments->job);
+  add_train_start(*command, arguments->start);
   command->add_option("-n,--ranks", arguments->ranks, "Processes to start, one per device")
       ->required()
       ->check(CLI::Range(1, 4096))
       ->type_name("RANKS");
   command->add_flag("--pin", arguments->pin,
                     "Give each rank its own share of the processors; otherwise all ranks may use all");
-  command->allow_extras();
-  command->footer(
-      command->get_footer() +
-      "\nOther options are those of `altiplano train`, which every rank runs. Logs: <run.dir>/logs/rank-N.log.");
-  command->callback([command, arguments, &exit_code] {
+  command->footer(command->get_footer() +
+                  "\nEvery rank runs `altiplano train` with these options. Logs: <run.dir>/logs/rank-N.log.");
+  command->callback([arguments, &exit_code] {
     int code = 0;
     try {
-      const Status status = launch(*arguments, command->remaining(), code);
+      const Status status = launch(*arguments, code);
       exit_code = status.is_ok() ? code : report(status);
     } catch (const std::exception& error) {
       exit_code = report(runtime_failure("internal error: {}", error.what()));

@@ -14,7 +14,7 @@ namespace {
 
 struct TrainArguments {
   JobArguments job;
-  std::string resume, plan_file;
+  TrainStart start;
 };
 
 /// Alone, a process is a world of one whose memory is its own.
@@ -32,22 +32,23 @@ void print_end(const TrainArguments& arguments, const TrainSummary& summary, con
     fmt::print("done      nothing to do: step {} of {} was reached before; raise train.max_steps to go on\n",
                summary.steps_done, summary.steps_done);
   } else {
+    std::string settings;
+    for (const auto& assignment : arguments.job.overrides) settings += " --set '" + assignment + "'";
     fmt::print(
-        "done      {} steps, {} samples a step, loss {:.4f}{}; next: altiplano generate -c {} --prompt \"In the "
-        "beginning\"\n",
-        steps, job.plan.global_batch, summary.loss, validation, arguments.job.file);
+        "done      {} steps, {} samples a step, loss {:.4f}{}; next: altiplano generate -c {}{} --prompt 'In the "
+        "beginning'\n",
+        steps, job.plan.global_batch, summary.loss, validation, arguments.job.file, settings);
   }
 }
 
-Status train(TrainArguments arguments) {
+Status train(const TrainArguments& arguments) {
   catch_stop_signals();
   ALTIPLANO_ASSIGN(RankEnvironment environment, rank_environment());
-  if (!arguments.resume.empty()) arguments.job.overrides.push_back("train.resume=" + arguments.resume);
-  ALTIPLANO_ASSIGN(JobConfig config, load_job(arguments.job));
-  ALTIPLANO_RETURN_IF_ERROR(require_keys(config, {"data.train"}, "train"));
+  const bool has_launcher = !environment.rendezvous.empty();  // which has printed the notices
+  ALTIPLANO_ASSIGN(JobConfig config, load_training_job(arguments.job, arguments.start, !has_launcher));
   JobRequest request;
   request.num_ranks = environment.world_size;
-  request.plan_file = arguments.plan_file;
+  request.plan_file = arguments.start.plan_file;
   ALTIPLANO_ASSIGN(Job job, prepare_job(std::move(config), request));
   ALTIPLANO_ASSIGN(auto rendezvous, meet(environment));
   ALTIPLANO_ASSIGN(auto trainer, Trainer::create(job, environment, *rendezvous, [] { return stop_signal() != 0; }));
@@ -72,9 +73,7 @@ void add_train_command(CLI::App& app, int& exit_code) {
     altiplano train -c job.yaml --resume must
     altiplano train -c job.yaml --plan plan.yaml)");
   add_job_arguments(*command, arguments->job);
-  command->add_option("--resume", arguments->resume,
-                      "auto, must, none or the path of a checkpoint; overrides train.resume");
-  command->add_option("--plan", arguments->plan_file, "Replay this plan instead of planning")->type_name("FILE");
+  add_train_start(*command, arguments->start);
   on_run(command, exit_code, [arguments] { return train(*arguments); });
 }
 

@@ -30,7 +30,7 @@ CLI::App* add_command(CLI::App& app, const std::string& name, const std::string&
 /// Runs `body` when `command` was called; a Status that is not ok is printed and becomes the exit code.
 void on_run(CLI::App* command, int& exit_code, std::function<Status()> body);
 
-/// Prints "error: ..." on stderr unless ok; the exit code.
+/// Prints "error: ..." on stderr unless ok, or stopped early as asked; the exit code.
 int report(const Status& status);
 
 }  // namespace altiplano

@@ -25,7 +25,7 @@ void use_plugin_path(const std::vector<std::string>& folders) {
   for (const auto& folder : folders) PluginRegistry::instance().add_search_path(folder);
 }
 
-Result<JobConfig> load_job(const JobArguments& arguments) {
+Result<JobConfig> load_job(const JobArguments& arguments, bool prints_notices) {
   use_plugin_path(arguments.plugin_path);
   auto model_records = [](const std::string& kind,
                           const std::vector<std::string>& plugin_path) -> Result<std::vector<OptionRecord>> {
@@ -35,8 +35,21 @@ Result<JobConfig> load_job(const JobArguments& arguments) {
   };
   ALTIPLANO_ASSIGN(JobConfig job,
                    load_job_config({.file = arguments.file, .overrides = arguments.overrides}, model_records));
+  if (!prints_notices) return job;
   for (const auto& notice : job.notices) fmt::print(stderr, "note: {}\n", notice);
   return job;
+}
+
+void add_train_start(CLI::App& command, TrainStart& start) {
+  command.add_option("--resume", start.resume, "auto, must, none or the path of a checkpoint; overrides train.resume");
+  command.add_option("--plan", start.plan_file, "Replay this plan instead of planning")->type_name("FILE");
+}
+
+Result<JobConfig> load_training_job(JobArguments arguments, const TrainStart& start, bool prints_notices) {
+  if (!start.resume.empty()) arguments.overrides.push_back("train.resume=" + start.resume);
+  ALTIPLANO_ASSIGN(JobConfig config, load_job(arguments, prints_notices));
+  ALTIPLANO_RETURN_IF_ERROR(require_keys(config, {"data.train"}, "train"));
+  return config;
 }
 
 }  // namespace altiplano

@@ -20,10 +20,19 @@ struct JobArguments {
 void add_job_arguments(CLI::App& command, JobArguments& arguments);
 void add_plugin_path_argument(CLI::App& command, JobArguments& arguments);
 
+/// Where training starts and by which plan: options of train and launch.
+struct TrainStart {
+  std::string resume;     ///< overrides train.resume unless empty
+  std::string plan_file;  ///< empty: plan
+};
+void add_train_start(CLI::App& command, TrainStart& start);
+
 /// Puts the folders on the registry's search path.
 void use_plugin_path(const std::vector<std::string>& folders);
 
-/// Reads and checks the job file; prints its notices on stderr as "note: ...".
-Result<JobConfig> load_job(const JobArguments& arguments);
+/// Reads and checks the job file; prints its notices on stderr as "note: ...", unless somebody else does.
+Result<JobConfig> load_job(const JobArguments& arguments, bool prints_notices = true);
+/// load_job for training: with `start`, and refused when a key that training needs is missing.
+Result<JobConfig> load_training_job(JobArguments arguments, const TrainStart& start, bool prints_notices = true);
 
 }  // namespace altiplano

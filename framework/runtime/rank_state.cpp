@@ -28,14 +28,16 @@ Status restore_where(Executor& executor, const Checkpoint& checkpoint, const std
   std::vector<const PersistentTensor*> tensors;
   for (const PersistentTensor& tensor : executor.program().tensors)
     if (wanted(tensor.role)) tensors.push_back(&tensor);
+  const bool is_host_memory = executor.device().info().is_host_memory;
   memory.reserve(tensors.size());
   for (const PersistentTensor* tensor : tensors) {
     const Buffer& buffer = executor.program().buffer(tensor->buffer);
-    memory.emplace_back(static_cast<size_t>(buffer.bytes));
-    targets.push_back({tensor->name, buffer.dtype, tensor->global, tensor->box, memory.back().data()});
+    void* data = executor.data(*tensor);
+    if (!is_host_memory) data = memory.emplace_back(static_cast<size_t>(buffer.bytes)).data();
+    targets.push_back({tensor->name, buffer.dtype, tensor->global, tensor->box, data});
   }
   ALTIPLANO_RETURN_IF_ERROR(checkpoint.restore(targets));
-  for (size_t i = 0; i < tensors.size(); ++i)
+  for (size_t i = 0; i < memory.size(); ++i)
     if (!memory[i].empty())
       ALTIPLANO_RETURN_IF_ERROR(executor.device().copy_from_host(executor.data(*tensors[i]), memory[i].data(),
                                                                  static_cast<int64_t>(memory[i].size())));
@@ -44,17 +46,19 @@ Status restore_where(Executor& executor, const Checkpoint& checkpoint, const std
 
 }  // namespace
 
-Result<SavedState> SavedState::copy_from(Executor& executor) {
+Result<SavedState> SavedState::take(Executor& executor) {
   SavedState state;
+  const bool is_host_memory = executor.device().info().is_host_memory;
   for (const PersistentTensor& tensor : executor.program().tensors) {
     if (!is_saved(tensor) || !tensor.is_owner) continue;
     const Buffer& buffer = executor.program().buffer(tensor.buffer);
-    state.memory_.emplace_back(static_cast<size_t>(buffer.bytes));
-    if (buffer.bytes > 0)
-      ALTIPLANO_RETURN_IF_ERROR(
-          executor.device().copy_to_host(state.memory_.back().data(), executor.data(tensor), buffer.bytes));
-    state.parts_.push_back(
-        {tensor.name, buffer.dtype, tensor.global, tensor.box, state.memory_.back().data(), role_word(tensor.role)});
+    const void* data = executor.data(tensor);
+    if (!is_host_memory) {
+      std::vector<char>& copy = state.memory_.emplace_back(static_cast<size_t>(buffer.bytes));
+      if (buffer.bytes > 0) ALTIPLANO_RETURN_IF_ERROR(executor.device().copy_to_host(copy.data(), data, buffer.bytes));
+      data = copy.data();
+    }
+    state.parts_.push_back({tensor.name, buffer.dtype, tensor.global, tensor.box, data, role_word(tensor.role)});
   }
   return state;
 }

@@ -8,10 +8,11 @@
 
 namespace altiplano {
 
-/// Copies of what this rank owns (each element of the model is owned by one rank), in host memory.
+/// What this rank owns (each element of the model is owned by one rank), in host memory: the device's own memory where
+/// the host can read it, so that a save takes no second copy, else a copy. Holds until the next step.
 class SavedState {
  public:
-  static Result<SavedState> copy_from(Executor& executor);
+  static Result<SavedState> take(Executor& executor);
   const std::vector<TensorPart>& parts() const { return parts_; }
 
  private:

@@ -8,6 +8,7 @@
 #include "framework/config/job_values.hpp"
 #include "framework/plugin/registry.hpp"
 #include "framework/program/lowering.hpp"
+#include "framework/runtime/memory_report.hpp"
 #include "framework/runtime/rank_state.hpp"
 
 namespace altiplano {
@@ -16,6 +17,38 @@ std::string comm_backend_name(const Options& options, int world_size) {
   std::string name = options.get_string("comm.backend");
   if (name != "auto") return name;
   return world_size == 1 ? "inproc" : "shm";
+}
+
+namespace {
+
+constexpr std::chrono::minutes kCheckDeadline{30};  // reading every byte of a checkpoint
+constexpr const char* kChosen = "checkpoint";       // key of the first rank's choice
+
+Result<BatchSource> open_data(const Job& job) {
+  const Options& options = job.config.options;
+  BatchSourceOptions data;
+  data.train_path = options.get_string("data.train");
+  if (options.has("data.validation.file")) data.validation_path = options.get_string("data.validation.file");
+  data.validation_fraction = options.get_float("data.validation.fraction");
+  data.seq_length = options.get_int("train.seq_length");
+  data.global_batch_size = job.plan.global_batch;
+  data.model_vocab_size = job.graph->graph.value(job.graph->logits).shape.back();
+  data.seed = static_cast<uint64_t>(options.get_int("data.seed"));
+  return BatchSource::open(data);
+}
+
+Result<FoundCheckpoint> find_start(const Options& options, CheckLevel level) {
+  return find_checkpoint(options.get_string("checkpoint.dir"), options.get_string("train.resume"), level);
+}
+
+}  // namespace
+
+Status check_can_start(const Job& job) {
+  ALTIPLANO_RETURN_IF_ERROR(open_data(job).status());
+  const Options& options = job.config.options;
+  ALTIPLANO_ASSIGN(const FoundCheckpoint found, find_start(options, CheckLevel::kSizes));
+  if (!found.checkpoint) return Status::ok();
+  return check_architecture(found.checkpoint->manifest().info, model_fingerprint(options), model_architecture(options));
 }
 
 Result<std::unique_ptr<Trainer>> Trainer::create(const Job& job, const RankEnvironment& environment,
@@ -37,7 +70,8 @@ void Trainer::abort(const Status& status) {
 
 Status Trainer::open(Rendezvous& rendezvous) {
   auto& registry = PluginRegistry::instance();
-  ALTIPLANO_RETURN_IF_ERROR(open_data());
+  ALTIPLANO_ASSIGN(source_, open_data(job_));
+  input_ = std::make_unique<BatchInput>(*source_, job_.graph->inputs[0]);
   std::string device_kind = options_.get_string("device.kind");
   ALTIPLANO_ASSIGN(DeviceBackend * backend, registry.device(device_kind));
   DeviceOptions device_options = job_device_options(options_, environment_.world_size);
@@ -64,40 +98,48 @@ Status Trainer::open(Rendezvous& rendezvous) {
   for (int r = 0; r < environment_.world_size; ++r) world.emplace_back(r);
   ALTIPLANO_ASSIGN(world_, communicator_->create_group(world, "world"));
   ALTIPLANO_ASSIGN(executor_, Executor::create(program_, *device_, *communicator_, *kernels_));
-  ALTIPLANO_RETURN_IF_ERROR(start());
+  ALTIPLANO_RETURN_IF_ERROR(start(rendezvous));
   if (is_first_rank()) show_banner(comm, rendezvous.host());
   return Status::ok();
 }
 
-Status Trainer::open_data() {
-  BatchSourceOptions data;
-  data.train_path = options_.get_string("data.train");
-  if (options_.has("data.validation.file")) data.validation_path = options_.get_string("data.validation.file");
-  data.validation_fraction = options_.get_float("data.validation.fraction");
-  data.seq_length = options_.get_int("train.seq_length");
-  data.global_batch_size = job_.plan.global_batch;
-  data.model_vocab_size = job_.graph->graph.value(job_.graph->logits).shape.back();
-  data.seed = static_cast<uint64_t>(options_.get_int("data.seed"));
-  ALTIPLANO_ASSIGN(source_, BatchSource::open(data));
-  input_ = std::make_unique<BatchInput>(*source_, job_.graph->inputs[0]);
-  return Status::ok();
+/// The first rank looks at every byte and decides; all start from what it found sound.
+Result<std::optional<Checkpoint>> Trainer::choose_checkpoint(Rendezvous& rendezvous) {
+  std::optional<Checkpoint> chosen;
+  Status status;
+  if (is_first_rank()) {
+    auto found = find_start(options_, CheckLevel::kChecksums);
+    status = found.status();
+    if (found.is_ok()) {
+      for (const SkippedCheckpoint& skipped : found->skipped)
+        fmt::print(stderr, "note: checkpoint {} skipped: {}\n", skipped.path, skipped.reason);
+      chosen = std::move(found->checkpoint);
+    }
+    std::string word = status.is_ok() ? (chosen ? chosen->path() : "") : "!" + status.to_string();
+    ALTIPLANO_RETURN_IF_ERROR(rendezvous.put(kChosen, word));
+  }
+  ALTIPLANO_RETURN_IF_ERROR(rendezvous.fence(kCheckDeadline));
+  if (is_first_rank()) {
+    if (!status.is_ok()) return status;
+    return chosen;
+  }
+  ALTIPLANO_ASSIGN(std::string word, rendezvous.get(RankId(0), kChosen));
+  if (word.empty()) return chosen;
+  if (word[0] == '!') return Status(StatusCode::kCancelled, "rank 0 failed first: " + word.substr(1));
+  ALTIPLANO_ASSIGN(chosen, Checkpoint::open(word, CheckLevel::kSizes));
+  return chosen;
 }
 
 /// Finds the state to start from and opens what the first rank writes.
-Status Trainer::start() {
+Status Trainer::start(Rendezvous& rendezvous) {
   checkpoint_directory_ = options_.get_string("checkpoint.dir");
   rate_ = {options_.get_string("lr_scheduler.name"), options_.get_float("optimizer.lr"),
            options_.get_float("lr_scheduler.min_lr"), options_.get_int("lr_scheduler.warmup_steps"),
            options_.get_int("lr_scheduler.decay_steps")};
-  ALTIPLANO_ASSIGN(FoundCheckpoint found,
-                   find_checkpoint(checkpoint_directory_, options_.get_string("train.resume"),
-                                   is_first_rank() ? CheckLevel::kChecksums : CheckLevel::kSizes));
-  if (is_first_rank())
-    for (const SkippedCheckpoint& skipped : found.skipped)
-      fmt::print(stderr, "note: checkpoint {} skipped: {}\n", skipped.path, skipped.reason);
+  ALTIPLANO_ASSIGN(const std::optional<Checkpoint> checkpoint, choose_checkpoint(rendezvous));
   ALTIPLANO_RETURN_IF_ERROR(executor_->initialize(job_.graph->seed));
-  if (found.checkpoint) {
-    ALTIPLANO_RETURN_IF_ERROR(restore(*found.checkpoint));
+  if (checkpoint) {
+    ALTIPLANO_RETURN_IF_ERROR(restore(*checkpoint));
   } else {
     run_id_ = fmt::format("{:016x}", fingerprint(environment_.job_id + options_.to_string()));
     ALTIPLANO_RETURN_IF_ERROR(check_no_other_run(checkpoint_directory_, run_id_));
@@ -152,14 +194,24 @@ Result<TrainSummary> Trainer::run() {
   int64_t max_steps = options_.get_int("train.max_steps"), save_every = options_.get_int("checkpoint.every_steps");
   int64_t validate_every = options_.get_int("train.validate_every");
   while (step_ < max_steps && !summary_.stopped_early) {
-    ALTIPLANO_ASSIGN(summary_.stopped_early, step());
+    ALTIPLANO_ASSIGN(const bool stops, step());
+    summary_.stopped_early = stops && step_ < max_steps;
     if (validate_every > 0 && (step_ % validate_every == 0 || step_ == max_steps))
       ALTIPLANO_RETURN_IF_ERROR(validate());
     bool is_due = save_every > 0 && step_ % save_every == 0;
     if (is_due || step_ == max_steps || summary_.stopped_early) ALTIPLANO_RETURN_IF_ERROR(save());
   }
   summary_.steps_done = step_;
+  ALTIPLANO_RETURN_IF_ERROR(report_memory());
   return summary_;
+}
+
+Status Trainer::report_memory() {
+  std::string run = options_.get_string("run.dir");
+  std::error_code error;
+  std::filesystem::create_directories(run, error);
+  ALTIPLANO_ASSIGN(const Bytes resident, resident_peak());
+  return write_memory_report(run, {environment_.rank.value, program_.peak(), device_->peak_allocated(), resident});
 }
 
 /// True: stop after this step.
@@ -229,7 +281,7 @@ Status Trainer::save() {
   auto begin = std::chrono::steady_clock::now();
   if (is_first_rank()) discard_unfinished(checkpoint_directory_, step_);
   ALTIPLANO_RETURN_IF_ERROR(barrier());
-  ALTIPLANO_ASSIGN(SavedState state, SavedState::copy_from(*executor_));
+  ALTIPLANO_ASSIGN(SavedState state, SavedState::take(*executor_));
   ALTIPLANO_RETURN_IF_ERROR(save_shard(checkpoint_directory_, step_, environment_.rank.value, state.parts()));
   ALTIPLANO_RETURN_IF_ERROR(barrier());
   if (is_first_rank()) {

@@ -39,12 +39,13 @@ class Trainer {
         environment_(environment),
         stop_requested_(std::move(stop_requested)) {}
   Status open(Rendezvous& rendezvous);
-  Status open_data();
-  Status start();
+  Result<std::optional<Checkpoint>> choose_checkpoint(Rendezvous& rendezvous);
+  Status start(Rendezvous& rendezvous);
   Status restore(const Checkpoint& checkpoint);
   Result<bool> step();
   Status validate();
   Status save();
+  Status report_memory();
   Status barrier();
   void show_banner(const std::string& comm, const std::string& host);
   bool is_first_rank() const { return environment_.rank.value == 0; }
@@ -68,6 +69,10 @@ class Trainer {
   int64_t step_ = 0, samples_ = 0, saved_step_ = -1;
   TrainSummary summary_;
 };
+
+/// What refuses a job besides its plan: data that cannot be read or does not suit it, a checkpoint that is required and
+/// missing.
+Status check_can_start(const Job& job);
 
 /// `auto`: shm between processes, inproc for a world of one.
 std::string comm_backend_name(const Options& options, int world_size);

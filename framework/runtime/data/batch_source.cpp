@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "framework/runtime/data/sample_order.hpp"
 
@@ -11,6 +12,12 @@ namespace {
 /// A window of s tokens needs one more for its last label.
 int64_t windows_in(int64_t num_tokens, int64_t seq_length) {
   return std::max<int64_t>(0, (num_tokens - 1) / seq_length);
+}
+
+Status check_exists(const char* key, const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::exists(path, error)) return Status::ok();
+  return invalid_argument("{}: there is no file {}; `altiplano data pack -o {} TEXT` makes one", key, path, path);
 }
 
 Status check_ids(const char* key, const TokenFileInfo& info, int64_t vocab_size) {
@@ -25,10 +32,12 @@ Status check_ids(const char* key, const TokenFileInfo& info, int64_t vocab_size)
 
 Result<BatchSource> BatchSource::open(const BatchSourceOptions& options) {
   ALTIPLANO_ASSERT(options.seq_length > 0 && options.global_batch_size > 0, "sizes of a batch must be positive");
+  ALTIPLANO_RETURN_IF_ERROR(check_exists("data.train", options.train_path));
   ALTIPLANO_ASSIGN(TokenFile train, TokenFile::open(options.train_path));
   BatchSource source(options, std::move(train));
   ALTIPLANO_RETURN_IF_ERROR(check_ids("data.train", source.train_.info(), options.model_vocab_size));
   if (!options.validation_path.empty()) {
+    ALTIPLANO_RETURN_IF_ERROR(check_exists("data.validation", options.validation_path));
     ALTIPLANO_ASSIGN(source.own_validation_, TokenFile::open(options.validation_path));
     ALTIPLANO_RETURN_IF_ERROR(check_ids("data.validation", source.own_validation_->info(), options.model_vocab_size));
   }

@@ -13,6 +13,7 @@ CpuDevice::CpuDevice(const DeviceOptions& options) {
   info_.name = "cpu (" + instruction_sets() + ")";
   info_.memory = Bytes(host_memory_bytes() / std::max(1, options.ranks_on_host));
   info_.dtypes = {DType::kF32, DType::kBF16};
+  info_.is_host_memory = true;
   context_.threads = info_.threads;
   omp_set_num_threads(info_.threads);  // this thread's setting; oneDNN reads it
   context_.engine = dnnl::engine(dnnl::engine::kind::cpu, 0);

@@ -40,6 +40,7 @@ class ReferenceDevice : public Device {
     info_.memory = Bytes(static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) /
                          std::max(1, options.ranks_on_host));
     info_.dtypes = {DType::kF64, DType::kF32};
+    info_.is_host_memory = true;
   }
   ~ReferenceDevice() override {
     for (auto [memory, bytes] : sizes_) std::free(memory);
