@@ -1,0 +1,64 @@
+// Memory of real ranks: what is predicted is what is allocated, and little else lies in memory.
+#include <boost/test/unit_test.hpp>
+#include <fstream>
+
+#include "tests/support/job_folder.hpp"
+
+namespace altiplano::test {
+
+namespace {
+
+/// Program, libraries, plugins and the window of the data file, next to a rank's buffers.
+constexpr double kConstant = 96.0 * (1 << 20);
+
+nlohmann::json memory_of(const JobFolder& job, const std::string& run, int rank) {
+  return nlohmann::json::parse(read_bytes(job / run + "/memory-rank-" + std::to_string(rank) + ".json"));
+}
+
+void check_resident(const nlohmann::json& memory) {
+  double predicted = memory["predicted"], resident = memory["resident_peak"];
+  BOOST_TEST_MESSAGE("predicted " << predicted / (1 << 20) << " MiB, resident " << resident / (1 << 20) << " MiB");
+  BOOST_TEST(resident <= 1.1 * predicted + kConstant);
+  BOOST_TEST(resident >= 0.9 * predicted);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(memory)
+
+BOOST_AUTO_TEST_CASE(every_rank_allocates_what_was_predicted) {
+  JobFolder job;
+  int number = 0;
+  for (const std::string& plan :
+       {degrees_text(1, 1, 1), degrees_text(2, 2, 1), degrees_text(2, 1, 2) + "train.precision=bf16",
+        degrees_text(1, 2, 3) + "parallel.schedule=gpipe",
+        degrees_text(1, 4, 1) + "device.kind=reference train.precision=fp64",
+        degrees_text(3, 1, 1) + "parallel.zero_stage=0 optimizer.name=sgd"}) {
+    std::string run = "run" + std::to_string(++number);
+    int ranks = number == 1 ? 1 : number == 4 ? 6 : number == 6 ? 3 : 4;
+    job.launch(ranks, run, "train.max_steps=2 " + plan);
+    for (int rank = 0; rank < ranks; ++rank) {
+      auto memory = memory_of(job, run, rank);
+      BOOST_TEST(memory["rank"] == rank);
+      BOOST_TEST(memory["predicted"].get<int64_t>() > 0);
+      BOOST_TEST(memory["peak"] == memory["predicted"], plan << " rank " << rank << ": " << memory.dump());
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_is_as_large_as_its_buffers_and_a_constant) {
+  JobFolder job;
+  const std::string large =
+      "train.max_steps=2 train.global_batch_size=4 model.hidden_size=384 model.num_hidden_layers=8 ";
+  job.launch(1, "one", large + degrees_text(1, 1, 1));
+  BOOST_TEST(memory_of(job, "one", 0)["predicted"].get<double>() > 100.0 * (1 << 20));
+  check_resident(memory_of(job, "one", 0));
+  job.launch(1, "one", large + "train.max_steps=3 " + degrees_text(1, 1, 1), "--resume must");
+  check_resident(memory_of(job, "one", 0));
+  job.launch(2, "two", large + degrees_text(2, 1, 1));
+  for (int rank : {0, 1}) check_resident(memory_of(job, "two", rank));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace altiplano::test

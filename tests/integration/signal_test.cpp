@@ -1,0 +1,126 @@
+// Signals and deaths, through the program: whoever is asked to stop, all ranks save one step and the run goes on later
+// as if nothing had been; whoever dies or sleeps is named.
+#include <signal.h>
+#include <unistd.h>
+
+#include <boost/test/unit_test.hpp>
+
+#include "tests/support/job_folder.hpp"
+
+namespace altiplano::test {
+
+namespace {
+
+const std::string kPlan = degrees_text(2, 2, 1);
+const std::string kEndless = kPlan + "train.max_steps=1000000 ";
+constexpr int kSaved = 75;
+
+std::string up_to(int64_t step) {
+  return kPlan + "train.max_steps=" + std::to_string(step) + " ";
+}
+
+int64_t steps_done(const JobFolder& job, const std::string& run) {
+  auto lines = read_metrics(job / run + "/metrics.jsonl");
+  return lines.empty() ? 0 : lines.back()["step"].get<int64_t>();
+}
+
+void wait_for_step(const JobFolder& job, const std::string& run, int64_t step) {
+  wait_until([&] { return steps_done(job, run) >= step; }, run + " reaches step " + std::to_string(step));
+}
+
+/// The last line that is not empty.
+std::string last_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// After the stop: the step saved is the last in the metrics; two more steps equal the uninterrupted run's.
+void check_goes_on(const JobFolder& job, const std::string& run) {
+  int64_t saved = steps_done(job, run), end = saved + 2;
+  BOOST_TEST(std::filesystem::exists(job.checkpoint(run, saved) + "/manifest.json"));
+  job.launch(4, run, up_to(end), "--resume must");
+  job.launch(4, run + "-whole", up_to(end));
+  auto steps = read_steps(job / run + "/metrics.jsonl"),
+       expected = read_steps(job / (run + "-whole") + "/metrics.jsonl");
+  BOOST_TEST(steps.size() == static_cast<size_t>(end));
+  for (const auto& [step, line] : steps) BOOST_TEST(line["loss"] == expected[step]["loss"], "step " << step);
+  BOOST_TEST(differing_tensors(job.checkpoint(run, end), job.checkpoint(run + "-whole", end)) == "");
+}
+
+struct Stop {
+  const char* name;
+  int signal;
+  int rank;  ///< -1: the launcher
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(signals)
+
+BOOST_AUTO_TEST_CASE(whoever_gets_the_signal_all_ranks_save_the_same_step_and_go_on_later) {
+  JobFolder job;
+  for (const Stop& stop :
+       {Stop{"term", SIGTERM, -1}, Stop{"usr1", SIGUSR1, -1}, Stop{"rank2", SIGTERM, 2}, Stop{"rank0", SIGUSR1, 0}}) {
+    BackgroundRun run(job, job.launch_arguments(4, stop.name, kEndless), stop.name);
+    wait_for_step(job, stop.name, 3);
+    BOOST_REQUIRE(kill(stop.rank < 0 ? run.launcher() : run.rank(stop.rank), stop.signal) == 0);
+    int code = run.wait();
+    BOOST_TEST(code == kSaved, stop.name << " " << code << " " << run.output());
+    BOOST_TEST(has(run.output(), "stopped   after step " + std::to_string(steps_done(job, stop.name))), run.output());
+    check_goes_on(job, stop.name);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_killed_launcher_takes_its_ranks_along_and_each_step_stands_once) {
+  JobFolder job;
+  {
+    BackgroundRun run(job, job.launch_arguments(4, "run", kEndless + "checkpoint.every_steps=5"), "run");
+    wait_for_step(job, "run", 8);
+    pid_t rank = run.rank(1);
+    BOOST_REQUIRE(rank > 0);
+    kill(run.launcher(), SIGKILL);
+    BOOST_TEST(run.wait() == 128 + SIGKILL);
+    wait_until([&] { return kill(rank, 0) != 0; }, "rank 1 ends with its launcher");
+  }
+  int64_t end = steps_done(job, "run") + 3;
+  job.launch(4, "run", up_to(end), "--resume must");
+  job.launch(4, "whole", up_to(end));
+  auto lines = read_metrics(job / "run/metrics.jsonl");
+  BOOST_REQUIRE(lines.size() == static_cast<size_t>(end));
+  for (size_t i = 0; i < lines.size(); ++i) BOOST_TEST(lines[i]["step"] == i + 1);
+  BOOST_TEST(differing_tensors(job.checkpoint("run", end), job.checkpoint("whole", end)) == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_killed_rank_ends_the_job_and_is_named) {
+  JobFolder job;
+  BackgroundRun run(job, job.launch_arguments(4, "run", kEndless), "run");
+  wait_for_step(job, "run", 2);
+  kill(run.rank(3), SIGKILL);
+  int code = run.wait(std::chrono::seconds(10));
+  BOOST_TEST(code == 128 + SIGKILL, run.output());
+  std::string line = last_line(run.output());
+  BOOST_TEST(has(line, "error: rank 3 ("), line);
+  BOOST_TEST(has(line, "signal 9"), line);
+  char host[256] = {};
+  BOOST_REQUIRE(gethostname(host, sizeof host - 1) == 0);
+  BOOST_TEST(has(line, std::string(host).substr(0, std::string(host).find('.'))), line);
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_that_sleeps_is_named_by_the_others) {
+  JobFolder job;
+  BackgroundRun run(job, job.launch_arguments(4, "run", kEndless + "comm.timeout_seconds=3"), "run");
+  wait_for_step(job, "run", 2);
+  kill(run.rank(1), SIGSTOP);
+  int code = run.wait(std::chrono::seconds(30));
+  BOOST_TEST(code == 124, code << run.output());
+  std::string line = last_line(run.output());
+  BOOST_TEST(has(line, "rank 1"), line);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace altiplano::test

@@ -1,0 +1,51 @@
+// A long run: the resident size of every rank is the same at step 2,000 as at step 200.
+#include <unistd.h>
+
+#include <boost/test/unit_test.hpp>
+#include <fstream>
+
+#include "tests/support/job_folder.hpp"
+
+namespace altiplano::test {
+
+namespace {
+
+int64_t resident_bytes(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/statm");
+  int64_t total = 0, resident = 0;
+  file >> total >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+int64_t steps_done(const JobFolder& job) {
+  auto lines = read_metrics(job / "run/metrics.jsonl");
+  return lines.empty() ? 0 : lines.back()["step"].get<int64_t>();
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(flat_memory)
+
+BOOST_AUTO_TEST_CASE(memory_does_not_grow_over_two_thousand_steps) {
+  JobFolder job;
+  BackgroundRun run(job,
+                    job.launch_arguments(2, "run",
+                                         "train.max_steps=1000000 checkpoint.every_steps=100 train.log_every=100 "
+                                         "data.validation.fraction=0.1 train.validate_every=50" +
+                                             degrees_text(2, 1, 1)),
+                    "run");
+  wait_until([&] { return steps_done(job) >= 200; }, "step 200");
+  int64_t before[] = {resident_bytes(run.rank(0)), resident_bytes(run.rank(1))};
+  wait_until([&] { return steps_done(job) >= 2000; }, "step 2000");
+  for (int rank : {0, 1}) {
+    int64_t after = resident_bytes(run.rank(rank));
+    BOOST_TEST_MESSAGE("rank " << rank << ": " << before[rank] << " bytes at step 200, " << after << " at step 2000");
+    BOOST_REQUIRE(before[rank] > 0);
+    // 1 MiB: the allocator's own play around saves, about 600 bytes a step.
+    BOOST_TEST(after - before[rank] <= 1 << 20);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace altiplano::test
