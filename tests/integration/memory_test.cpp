@@ -9,10 +9,21 @@ namespace altiplano::test {
 namespace {
 
 /// Program, libraries, plugins and the window of the data file, next to a rank's buffers.
-constexpr double kConstant = 96.0 * (1 << 20);
+constexpr double kConstant = 64.0 * (1 << 20);
 
 nlohmann::json memory_of(const JobFolder& job, const std::string& run, int rank) {
   return nlohmann::json::parse(read_bytes(job / run + "/memory-rank-" + std::to_string(rank) + ".json"));
+}
+
+/// The largest of the stages' peaks in the plan.
+int64_t planned_peak(const JobFolder& job, int ranks, const std::string& settings) {
+  auto plan = job.altiplano(job.plan_arguments(ranks, settings));
+  const std::string key = "peak_memory_bytes: ";
+  size_t at = plan.output.find(key);
+  BOOST_REQUIRE_MESSAGE(at != std::string::npos, plan.output);
+  auto peaks =
+      nlohmann::json::parse(plan.output.substr(at + key.size(), plan.output.find(']', at) + 1 - at - key.size()));
+  return *std::max_element(peaks.begin(), peaks.end());
 }
 
 void check_resident(const nlohmann::json& memory) {
@@ -28,21 +39,27 @@ BOOST_AUTO_TEST_SUITE(memory)
 
 BOOST_AUTO_TEST_CASE(every_rank_allocates_what_was_predicted) {
   JobFolder job;
+  const std::vector<std::pair<int, std::string>> cases = {
+      {1, degrees_text(1, 1, 1)},
+      {4, degrees_text(2, 2, 1)},
+      {4, degrees_text(2, 1, 2) + "train.precision=bf16"},
+      {6, degrees_text(1, 2, 3) + "parallel.schedule=gpipe"},
+      {4, degrees_text(1, 4, 1) + "device.kind=reference train.precision=fp64"},
+      {3, degrees_text(3, 1, 1) + "parallel.zero_stage=0 optimizer.name=sgd"},
+  };
   int number = 0;
-  for (const std::string& plan :
-       {degrees_text(1, 1, 1), degrees_text(2, 2, 1), degrees_text(2, 1, 2) + "train.precision=bf16",
-        degrees_text(1, 2, 3) + "parallel.schedule=gpipe",
-        degrees_text(1, 4, 1) + "device.kind=reference train.precision=fp64",
-        degrees_text(3, 1, 1) + "parallel.zero_stage=0 optimizer.name=sgd"}) {
+  for (const auto& [ranks, plan] : cases) {
     std::string run = "run" + std::to_string(++number);
-    int ranks = number == 1 ? 1 : number == 4 ? 6 : number == 6 ? 3 : 4;
     job.launch(ranks, run, "train.max_steps=2 " + plan);
+    int64_t largest = 0;
     for (int rank = 0; rank < ranks; ++rank) {
       auto memory = memory_of(job, run, rank);
       BOOST_TEST(memory["rank"] == rank);
       BOOST_TEST(memory["predicted"].get<int64_t>() > 0);
       BOOST_TEST(memory["peak"] == memory["predicted"], plan << " rank " << rank << ": " << memory.dump());
+      largest = std::max(largest, memory["peak"].get<int64_t>());
     }
+    BOOST_TEST(planned_peak(job, ranks, plan) == largest, plan);
   }
 }
 

@@ -75,6 +75,13 @@ double element(DType dtype, const char* at) {
   return 0;
 }
 
+std::string set_options(const std::string& settings) {
+  std::string options;
+  std::istringstream words(settings);
+  for (std::string word; words >> word;) options += " --set " + word;
+  return options;
+}
+
 std::string text_of_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::stringstream text;
@@ -97,10 +104,11 @@ CommandResult JobFolder::altiplano(const std::string& arguments) const {
 
 std::string JobFolder::launch_arguments(int ranks, const std::string& run, const std::string& settings,
                                         const std::string& more) const {
-  std::string arguments = fmt::format("launch -n {} -c job.yaml --set run.dir={}", ranks, run);
-  std::istringstream words(settings);
-  for (std::string word; words >> word;) arguments += " --set " + word;
-  return arguments + " " + more;
+  return fmt::format("launch -n {} -c job.yaml --set run.dir={}{} {}", ranks, run, set_options(settings), more);
+}
+
+std::string JobFolder::plan_arguments(int ranks, const std::string& settings) const {
+  return fmt::format("plan -n {} -c job.yaml{}", ranks, set_options(settings));
 }
 
 std::string JobFolder::launch(int ranks, const std::string& run, const std::string& settings,

@@ -25,6 +25,7 @@ class JobFolder {
   /// Arguments of a run into folder `run`.
   std::string launch_arguments(int ranks, const std::string& run, const std::string& settings,
                                const std::string& more = "") const;
+  std::string plan_arguments(int ranks, const std::string& settings) const;
   /// Fails the test unless the run ends with 0. Its output.
   std::string launch(int ranks, const std::string& run, const std::string& settings,
                      const std::string& more = "") const;

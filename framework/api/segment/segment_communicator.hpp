@@ -64,6 +64,7 @@ class SegmentCommunicator final : public Communicator {
   bool spins() const;
 
   // segment_failures.cpp
+  static constexpr std::chrono::milliseconds kLookInterval{200};  ///< how often a rank in a wait looks around
   Status look_for_trouble(Waiting& waiting);
   Status peer_stuck(const SegmentOperation& operation, Clock::duration silence);
   Status check_ended_processes();
@@ -73,7 +74,9 @@ class SegmentCommunicator final : public Communicator {
   /// The operation that really holds up `operation`: itself, what it comes after, or the collective before it.
   const SegmentOperation& blocking(const SegmentOperation& operation) const;
   std::vector<int> missing_peers(const SegmentOperation& operation) const;
-  int root_of_wait(int peer) const;
+  static int64_t wall_milliseconds();
+  bool is_silent(int rank, Clock::duration silence) const;
+  int root_of_wait(int peer, Clock::duration silence) const;
   std::string who(int rank) const;  ///< "rank 5 (n3, local 1)"
   /// Puts the reason into the segment unless another rank was first, wakes all, returns this communicator's failure.
   Status fail_world(StatusCode code, const std::string& reason);

@@ -9,8 +9,6 @@
 namespace altiplano {
 namespace {
 
-constexpr auto kLookInterval = std::chrono::milliseconds(200);
-
 std::string wall_clock_text(int64_t milliseconds) {
   const std::time_t seconds = milliseconds / 1000;
   std::tm local{};
@@ -99,12 +97,19 @@ std::vector<int> SegmentCommunicator::missing_peers(const SegmentOperation& oper
   return peers;
 }
 
-/// Follows ranks that wait for others to one that does not; the peer itself when they wait in a circle.
-int SegmentCommunicator::root_of_wait(int peer) const {
+/// A rank in a wait looks around every kLookInterval; one that has not for long is stopped or starved itself, and what
+/// it last said of its wait is old.
+bool SegmentCommunicator::is_silent(int rank, Clock::duration silence) const {
+  const auto since = std::chrono::milliseconds(wall_milliseconds() - view_.rank(rank).heartbeat.load());
+  return since > std::max<Clock::duration>(silence / 2, 2 * kLookInterval);
+}
+
+/// Follows ranks that wait for others to one that does not, or no longer; the peer itself when they wait in a circle.
+int SegmentCommunicator::root_of_wait(int peer, Clock::duration silence) const {
   int at = peer;
   for (int hops = 0; hops < world_size(); ++hops) {
     const int next = view_.rank(at).waits_for.load(std::memory_order_relaxed) - 1;
-    if (next < 0) return at;
+    if (next < 0 || is_silent(at, silence)) return at;
     at = next;
   }
   return peer;
@@ -134,7 +139,7 @@ Status SegmentCommunicator::look_for_trouble(Waiting& waiting) {
 Status SegmentCommunicator::peer_stuck(const SegmentOperation& operation, Clock::duration silence) {
   std::vector<int> roots;
   for (int peer : missing_peers(operation))
-    if (const int root = root_of_wait(peer); std::find(roots.begin(), roots.end(), root) == roots.end())
+    if (const int root = root_of_wait(peer, silence); std::find(roots.begin(), roots.end(), root) == roots.end())
       roots.push_back(root);
   std::sort(roots.begin(), roots.end());
   std::vector<std::string> names;

@@ -13,13 +13,6 @@ namespace altiplano {
 namespace {
 
 constexpr int kSpins = 200;  // idle rounds before sleeping, a few microseconds
-constexpr auto kLookInterval = std::chrono::milliseconds(200);
-
-int64_t wall_milliseconds() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
-}
 
 int num_cpus() {
   cpu_set_t set;
@@ -43,6 +36,12 @@ SegmentCommunicator::SegmentCommunicator(int rank, std::vector<std::string> host
   }
   watch_ = ProcessWatch(processes);
   view_.rank(rank_).heartbeat.store(wall_milliseconds(), std::memory_order_relaxed);
+}
+
+int64_t SegmentCommunicator::wall_milliseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
 SegmentCommunicator::~SegmentCommunicator() {
