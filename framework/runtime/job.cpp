@@ -12,6 +12,7 @@
 #include "framework/config/job_values.hpp"
 #include "framework/plan/degrees.hpp"
 #include "framework/plugin/registry.hpp"
+#include "framework/runtime/planning_device.hpp"
 #include "framework/simulate/plan_estimate.hpp"
 
 namespace altiplano {
@@ -48,21 +49,21 @@ Result<Timetable> build_timetable(const Plan& plan) {
   return timetable;
 }
 
-PlannerServices services_for(const Job& job) {
+PlannerServices services_for(const Job& job, PlanningDevice& device) {
   PlannerServices services;
-  services.estimate = [&job](const Plan& plan) -> Result<PlanEstimate> {
+  services.estimate = [&job, &device](const Plan& plan) -> Result<PlanEstimate> {
     ALTIPLANO_ASSIGN(Timetable timetable, build_timetable(plan));
     // Planners ask about more ranks than the job has when they look for a change that fits.
-    return estimate_plan(*job.graph, plan, job.cluster.resized(plan.num_slots()), timetable);
+    return estimate_plan(*job.graph, plan, job.cluster.resized(plan.num_slots()), timetable, device.lowering());
   };
   services.schedule = [](const std::string& name) { return PluginRegistry::instance().schedule(name); };
   return services;
 }
 
 /// Both halves by the planners that the job file names.
-Status make_plan(Job& job, const BatchSizes& batch) {
+Status make_plan(Job& job, const BatchSizes& batch, PlanningDevice& device) {
   const Options& options = job.config.options;
-  PlannerServices services = services_for(job);
+  PlannerServices services = services_for(job, device);
   PlanRequest request{
       job.graph.get(), &job.cluster,       &services, options.section("parallel"), job.num_ranks, batch.global,
       batch.micro,     batch.accumulation, {}};
@@ -124,8 +125,9 @@ Result<Job> prepare_job(JobConfig config, const JobRequest& request) {
   if (!request.needs_plan) return job;
 
   auto start = std::chrono::steady_clock::now();
+  ALTIPLANO_ASSIGN(auto device, PlanningDevice::open(options, request.num_ranks, job.graph->seed));
   if (request.plan_file.empty()) {
-    ALTIPLANO_RETURN_IF_ERROR(make_plan(job, batch));
+    ALTIPLANO_RETURN_IF_ERROR(make_plan(job, batch, *device));
   } else {
     ALTIPLANO_ASSIGN(std::string text, read_text(request.plan_file));
     ALTIPLANO_ASSIGN(job.plan, Plan::from_yaml(text, request.plan_file));
@@ -136,7 +138,7 @@ Result<Job> prepare_job(JobConfig config, const JobRequest& request) {
   }
   ALTIPLANO_RETURN_IF_ERROR(verify_plan(job.plan, *job.graph));
   ALTIPLANO_ASSIGN(job.timetable, build_timetable(job.plan));
-  ALTIPLANO_ASSIGN(job.estimate, estimate_plan(*job.graph, job.plan, job.cluster, job.timetable));
+  ALTIPLANO_ASSIGN(job.estimate, estimate_plan(*job.graph, job.plan, job.cluster, job.timetable, device->lowering()));
   job.plan.predicted = job.estimate.prediction;
   job.planning_time = Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return job;
