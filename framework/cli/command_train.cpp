@@ -23,6 +23,15 @@ Result<std::unique_ptr<Rendezvous>> meet(const RankEnvironment& environment) {
   return std::unique_ptr<Rendezvous>(std::make_unique<InprocRendezvous>(std::make_shared<InprocWorld>(1), RankId(0)));
 }
 
+/// What was set and generation needs too.
+std::string settings_of_the_model(const std::vector<std::string>& overrides) {
+  std::string text;
+  for (const auto& assignment : overrides)
+    for (const char* section : {"run.", "model.", "data.", "checkpoint.", "device.", "plugins."})
+      if (assignment.starts_with(section)) text += " --set '" + assignment + "'";
+  return text;
+}
+
 void print_end(const TrainArguments& arguments, const TrainSummary& summary, const Job& job) {
   int64_t steps = summary.steps_done - summary.first_step + 1;
   std::string validation = summary.has_validation ? fmt::format(", validation {:.4f}", summary.validation_loss) : "";
@@ -32,12 +41,11 @@ void print_end(const TrainArguments& arguments, const TrainSummary& summary, con
     fmt::print("done      nothing to do: step {} of {} was reached before; raise train.max_steps to go on\n",
                summary.steps_done, summary.steps_done);
   } else {
-    std::string settings;
-    for (const auto& assignment : arguments.job.overrides) settings += " --set '" + assignment + "'";
     fmt::print(
         "done      {} steps, {} samples a step, loss {:.4f}{}; next: altiplano generate -c {}{} --prompt 'In the "
         "beginning'\n",
-        steps, job.plan.global_batch, summary.loss, validation, arguments.job.file, settings);
+        steps, job.plan.global_batch, summary.loss, validation, arguments.job.file,
+        settings_of_the_model(arguments.job.overrides));
   }
 }
 

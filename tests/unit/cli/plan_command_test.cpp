@@ -23,7 +23,7 @@ bool contains(const std::string& text, const std::string& part) {
 BOOST_AUTO_TEST_CASE(a_plan_that_does_not_fit_exits_with_3_and_names_the_smallest_change) {
   auto microbatch = run_on_job("plan", "--set memory.per_rank=12MiB");
   BOOST_TEST(microbatch.exit_code == 3);
-  BOOST_TEST(contains(microbatch.output, "Smallest change that fits:\n    train.micro_batch_size: 2"),
+  BOOST_TEST(contains(microbatch.output, "Smallest change that fits:\n    train.micro_batch_size: 4"),
              microbatch.output);
   auto more_ranks = run_on_job("plan", "--set memory.per_rank=4MiB");
   BOOST_TEST(more_ranks.exit_code == 3);
