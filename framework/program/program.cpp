@@ -20,12 +20,8 @@ const char* to_string(MicrobatchVariant variant) {
       return "any";
     case MicrobatchVariant::kFirst:
       return "first";
-    case MicrobatchVariant::kMiddle:
-      return "middle";
-    case MicrobatchVariant::kLast:
-      return "last";
-    case MicrobatchVariant::kOnly:
-      return "only";
+    case MicrobatchVariant::kLater:
+      return "later";
   }
   return "?";
 }

@@ -111,12 +111,13 @@ struct Instruction {
   std::string label;       ///< for text and messages
 };
 
-enum class MicrobatchVariant : uint8_t { kAny, kFirst, kMiddle, kLast, kOnly };
+/// A step's first backward assigns the gradient accumulators (kFirst), all later ones add to them (kLater).
+enum class MicrobatchVariant : uint8_t { kAny, kFirst, kLater };
 const char* to_string(MicrobatchVariant variant);
 
 struct Block {
   BlockId id;
-  std::string name;  ///< "F@0", "B@0.first", "G", "U"
+  std::string name;  ///< "F", "B.first", "B.later", "U", "V", "G"
   ActionKind kind = ActionKind::kForward;
   int chunk = 0;
   MicrobatchVariant variant = MicrobatchVariant::kAny;

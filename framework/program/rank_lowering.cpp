@@ -27,7 +27,7 @@ Result<Program> RankLowering::run() {
   make_stash();
   write_forward(ActionKind::kForward);
   write_backward(MicrobatchVariant::kFirst);
-  if (context_.plan.num_microbatches > 1) write_backward(MicrobatchVariant::kMiddle);
+  if (context_.plan.num_microbatches > 1) write_backward(MicrobatchVariant::kLater);
   write_update();
   write_forward(ActionKind::kValidate);
   write_reduce();
@@ -104,11 +104,16 @@ void RankLowering::make_accumulators() {
     }
   }
   std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.key < b.key; });
+  int bucket = -1;
+  std::string bucket_key = "none";
   for (const Entry& entry : entries) {
+    if (entry.key != bucket_key) ++bucket;
+    bucket_key = entry.key;
     const Value& value = graph_.value(entry.parameter);
     const ShardingSpec& spec = context_.assignment.produced[entry.contribution.index()];
     BufferId buffer =
         persistent(value.name + ".gradient", entry.dtype, local_box(spec, value.shape, mesh(), mesh_index_).extents);
+    program_.buffers[buffer.index()].bucket = bucket;
     accumulators_[entry.parameter] = buffer;
     accumulator_specs_[entry.parameter] = spec;
     add_tensor(value.name + ".gradient", TensorRole::kGradient, buffer, value.shape, spec.resolved(), false);
@@ -178,7 +183,7 @@ void RankLowering::fill_step() {
           {action, block_of(ActionKind::kForward, MicrobatchVariant::kAny), slot_of[action.microbatch]});
     } else {
       program_.step.push_back(
-          {action, block_of(ActionKind::kBackward, is_first ? MicrobatchVariant::kFirst : MicrobatchVariant::kMiddle),
+          {action, block_of(ActionKind::kBackward, is_first ? MicrobatchVariant::kFirst : MicrobatchVariant::kLater),
            slot_of[action.microbatch]});
       free_slots.push_back(slot_of[action.microbatch]);
       is_first = false;

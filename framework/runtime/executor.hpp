@@ -47,6 +47,8 @@ class Executor {
 
   /// Memory of a persistent tensor.
   void* data(const PersistentTensor& tensor);
+  /// The communicator's group of one of the program's groups (0: the world).
+  GroupId communicator_group(GroupId group) const { return groups_[group.index()]; }
   Bytes allocated() const { return device_.allocated(); }
   const Program& program() const { return program_; }
   Device& device() { return device_; }

@@ -94,9 +94,6 @@ Status Trainer::open(Rendezvous& rendezvous) {
   std::string comm = comm_backend_name(options_, environment_.world_size);
   ALTIPLANO_ASSIGN(CommBackend * comm_backend, registry.comm(comm));
   ALTIPLANO_ASSIGN(communicator_, comm_backend->connect(rendezvous, job_comm_options(options_)));
-  std::vector<RankId> world;
-  for (int r = 0; r < environment_.world_size; ++r) world.emplace_back(r);
-  ALTIPLANO_ASSIGN(world_, communicator_->create_group(world, "world"));
   ALTIPLANO_ASSIGN(executor_, Executor::create(program_, *device_, *communicator_, *kernels_));
   ALTIPLANO_RETURN_IF_ERROR(start(rendezvous));
   if (is_first_rank()) show_banner(comm, rendezvous.host());
@@ -272,7 +269,7 @@ Status Trainer::validate() {
 Status Trainer::barrier() {
   CollectiveCall call;
   call.kind = CollectiveKind::kBarrier;
-  ALTIPLANO_ASSIGN(Event event, communicator_->collective(world_, call, StreamKind::kCollective, {}));
+  ALTIPLANO_ASSIGN(Event event, communicator_->collective(executor_->communicator_group(GroupId(0)), call, StreamKind::kCollective, {}));
   return communicator_->wait(event);
 }
 

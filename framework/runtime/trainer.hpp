@@ -56,7 +56,6 @@ class Trainer {
   std::function<bool()> stop_requested_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Communicator> communicator_;
-  GroupId world_;
   std::unique_ptr<KernelCache> kernels_;
   Program program_;
   std::unique_ptr<Executor> executor_;
