@@ -4,6 +4,7 @@
 #include <set>
 
 #include "framework/program/arena.hpp"
+#include "framework/program/collective_order.hpp"
 #include "framework/program/program.hpp"
 
 namespace altiplano {
@@ -260,8 +261,11 @@ class Rehearsal {
 
 Status verify_programs(const std::vector<Program>& programs) {
   for (const Program& program : programs) ALTIPLANO_RETURN_IF_ERROR(check_program(program));
-  ALTIPLANO_RETURN_IF_ERROR(Rehearsal(programs, &Program::step).run());
-  return Rehearsal(programs, &Program::validation).run();
+  for (auto list : {&Program::step, &Program::validation}) {
+    ALTIPLANO_RETURN_IF_ERROR(Rehearsal(programs, list).run());
+    ALTIPLANO_RETURN_IF_ERROR(check_collective_order(programs, list));
+  }
+  return Status::ok();
 }
 
 }  // namespace altiplano
