@@ -63,6 +63,11 @@ class Generator {
   Result<std::string> run(const GenerateArguments& arguments) {
     std::vector<int32_t> ids = tokenizer_->encode(arguments.prompt);
     if (ids.empty()) ids.push_back(tokenizer_->end_of_text());
+    const int64_t vocab_size = job_->graph->graph.value(job_->graph->logits).shape.back();
+    for (int32_t id : ids)
+      if (id >= vocab_size)
+        return invalid_argument("--prompt: token id {} ('{}') is not below the model's vocab_size {}", id,
+                                tokenizer_->decode({&id, 1}), vocab_size);
     const Shape& logits_shape = job_->graph->graph.value(job_->graph->logits).shape;
     auto length = static_cast<size_t>(logits_shape[1]), vocabulary = static_cast<size_t>(logits_shape[2]);
     for (int64_t i = 0; i < arguments.max_new_tokens; ++i) {

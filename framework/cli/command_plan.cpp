@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 
@@ -95,8 +96,13 @@ Status plan(const PlanArguments& arguments) {
   if (arguments.program)
     for (const Program& program : programs) fmt::print("{}", program.to_string());
   if (arguments.output.empty()) return Status::ok();
+  std::error_code error;
+  if (std::filesystem::equivalent(arguments.output, arguments.job.file, error))
+    return invalid_argument("-o {}: is the job file", arguments.output);
+  if (std::filesystem::exists(arguments.output, error) && !std::filesystem::is_regular_file(arguments.output, error))
+    return invalid_argument("-o {}: is no plain file and is not replaced", arguments.output);
   std::ofstream file(arguments.output);
-  file << job.plan.to_yaml();
+  file << job.plan.to_yaml() << std::flush;
   return file.good() ? Status::ok() : runtime_failure("{}: cannot be written", arguments.output);
 }
 

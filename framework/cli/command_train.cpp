@@ -39,7 +39,7 @@ void print_end(const TrainArguments& arguments, const TrainSummary& summary, con
     fmt::print("stopped   after step {} as asked; saved. Start it again to go on.\n", summary.steps_done);
   } else if (steps <= 0) {
     fmt::print("done      nothing to do: step {} of {} was reached before; raise train.max_steps to go on\n",
-               summary.steps_done, summary.steps_done);
+               summary.steps_done, job.config.options.get_int("train.max_steps"));
   } else {
     fmt::print(
         "done      {} steps, {} samples a step, loss {:.4f}{}; next: altiplano generate -c {}{} --prompt 'In the "

@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 
 #include "framework/base/text.hpp"
 #include "framework/cli/commands.hpp"
@@ -70,5 +73,11 @@ int run(int argc, char** argv) {
 }  // namespace altiplano
 
 int main(int argc, char** argv) {
-  return altiplano::run(argc, argv);
+  int exit_code = altiplano::run(argc, argv);
+  // What was printed must have arrived: a full disk behind `> file` is a failure.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    const int lost = altiplano::report(altiplano::runtime_failure("stdout: {}", std::strerror(errno)));
+    if (exit_code == 0) exit_code = lost;
+  }
+  return exit_code;
 }

@@ -116,6 +116,14 @@ Status check_resume(const Options& options) {
                           options.where("train.resume"), resume, near ? fmt::format("; did you mean {}?", *near) : "");
 }
 
+/// A name becomes a folder's name.
+Status check_run_name(const Options& options) {
+  if (!options.has("run.name")) return Status::ok();
+  const std::string& name = options.get_string("run.name");
+  if (name.find('/') == std::string::npos && name != "." && name != "..") return Status::ok();
+  return invalid_argument("{}: '{}' is no name of a folder; use run.dir for a path", options.where("run.name"), name);
+}
+
 Status check_memory(const Options& options) {
   return memory_per_rank(options).status();
 }
@@ -172,8 +180,8 @@ Result<std::optional<Bytes>> memory_per_rank(const Options& options) {
 
 Status check_job(Options& options, std::vector<std::string>& notices) {
   using Rule = Status (*)(const Options&);
-  constexpr std::array<Rule, 7> kRules = {check_batch, check_validation, check_optimizer, check_learning_rate,
-                                          check_split, check_resume,     check_memory};
+  constexpr std::array<Rule, 8> kRules = {check_batch, check_validation, check_optimizer, check_learning_rate,
+                                          check_split, check_resume,     check_memory,    check_run_name};
   derive_defaults(options);
   std::vector<std::string> refusals;
   for (Rule rule : kRules) {

@@ -1,5 +1,7 @@
 #include "framework/runtime/trainer.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -100,18 +102,27 @@ Status Trainer::open(Rendezvous& rendezvous) {
   return Status::ok();
 }
 
+/// Takes the run's folder for this job, then looks for the newest sound checkpoint in it.
+Result<std::optional<Checkpoint>> Trainer::find_and_lock() {
+  const std::string run = options_.get_string("run.dir");
+  std::error_code error;
+  std::filesystem::create_directories(run, error);
+  const std::string owner = fmt::format("job {}, process {}", environment_.job_id, ::getpid());
+  ALTIPLANO_ASSIGN(run_lock_, FileLock::take(run + "/lock", owner));
+  ALTIPLANO_ASSIGN(FoundCheckpoint found, find_start(options_, CheckLevel::kChecksums));
+  for (const SkippedCheckpoint& skipped : found.skipped)
+    fmt::print(stderr, "note: checkpoint {} skipped: {}\n", skipped.path, skipped.reason);
+  return std::move(found.checkpoint);
+}
+
 /// The first rank looks at every byte and decides; all start from what it found sound.
 Result<std::optional<Checkpoint>> Trainer::choose_checkpoint(Rendezvous& rendezvous) {
   std::optional<Checkpoint> chosen;
   Status status;
   if (is_first_rank()) {
-    auto found = find_start(options_, CheckLevel::kChecksums);
+    auto found = find_and_lock();
     status = found.status();
-    if (found.is_ok()) {
-      for (const SkippedCheckpoint& skipped : found->skipped)
-        fmt::print(stderr, "note: checkpoint {} skipped: {}\n", skipped.path, skipped.reason);
-      chosen = std::move(found->checkpoint);
-    }
+    if (found.is_ok()) chosen = std::move(*found);
     std::string word = status.is_ok() ? (chosen ? chosen->path() : "") : "!" + status.to_string();
     ALTIPLANO_RETURN_IF_ERROR(rendezvous.put(kChosen, word));
   }
@@ -160,6 +171,7 @@ Status Trainer::restore(const Checkpoint& checkpoint) {
   samples_ = info.samples_consumed;
   run_id_ = info.run_id;
   saved_step_ = step_;
+  resumed_from_ = checkpoint.path();
   return Status::ok();
 }
 
@@ -184,7 +196,7 @@ void Trainer::show_banner(const std::string& comm, const std::string& host) {
     existing = existing.parent_path();
   facts.free_bytes = Bytes(static_cast<int64_t>(std::filesystem::space(existing, error).available));
   progress_->note(banner_text(job_, facts));
-  if (step_ > 0) progress_->note(fmt::format("resumed   from step {} in {}", step_, checkpoint_directory_));
+  if (step_ > 0) progress_->note(fmt::format("resumed   from step {} in {}", step_, resumed_from_));
 }
 
 Result<TrainSummary> Trainer::run() {
@@ -240,10 +252,26 @@ Result<bool> Trainer::step() {
   summary_.loss = metrics.loss;
   metrics.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   metrics.tokens_per_second = static_cast<double>(metrics.tokens) / metrics.seconds;
-  if (!is_first_rank()) return stops;
-  ALTIPLANO_RETURN_IF_ERROR(metrics_.write_step(metrics));
-  progress_->step(metrics);
+  if (is_first_rank()) {
+    ALTIPLANO_RETURN_IF_ERROR(metrics_.write_step(metrics));
+    progress_->step(metrics);
+  }
+  ALTIPLANO_RETURN_IF_ERROR(check_divergence(metrics));
   return stops;
+}
+
+/// A run whose steps are all skipped trains nothing any more: it ends before it saves over good checkpoints. All ranks
+/// see the same totals and come to the same end.
+Status Trainer::check_divergence(const StepMetrics& metrics) {
+  constexpr int64_t kMostSkipped = 20;
+  skipped_in_a_row_ = metrics.skipped ? skipped_in_a_row_ + 1 : 0;
+  const bool ends = step_ == options_.get_int("train.max_steps");
+  if (skipped_in_a_row_ < kMostSkipped && !(ends && skipped_in_a_row_ > 0)) return Status::ok();
+  return {
+      StatusCode::kDiverged,
+      fmt::format("step {}: loss and gradient norm were not finite for {} step{} in a row, all skipped; go on from an "
+                  "earlier checkpoint with a smaller optimizer.lr (now {})",
+                  step_, skipped_in_a_row_, skipped_in_a_row_ == 1 ? "" : "s", options_.get_float("optimizer.lr"))};
 }
 
 Status Trainer::validate() {
@@ -269,7 +297,8 @@ Status Trainer::validate() {
 Status Trainer::barrier() {
   CollectiveCall call;
   call.kind = CollectiveKind::kBarrier;
-  ALTIPLANO_ASSIGN(Event event, communicator_->collective(executor_->communicator_group(GroupId(0)), call, StreamKind::kCollective, {}));
+  ALTIPLANO_ASSIGN(Event event, communicator_->collective(executor_->communicator_group(GroupId(0)), call,
+                                                          StreamKind::kCollective, {}));
   return communicator_->wait(event);
 }
 

@@ -13,6 +13,7 @@
 #include "framework/runtime/job.hpp"
 #include "framework/runtime/progress.hpp"
 #include "framework/runtime/step_decision.hpp"
+#include "framework/storage/file_lock.hpp"
 
 namespace altiplano {
 
@@ -45,6 +46,8 @@ class Trainer {
   Result<bool> step();
   Status validate();
   Status save();
+  Status check_divergence(const StepMetrics& metrics);
+  Result<std::optional<Checkpoint>> find_and_lock();
   Status report_memory();
   Status barrier();
   void show_banner(const std::string& comm, const std::string& host);
@@ -65,7 +68,9 @@ class Trainer {
   MetricsFile metrics_;
   std::unique_ptr<Progress> progress_;
   std::string checkpoint_directory_, run_id_;
-  int64_t step_ = 0, samples_ = 0, saved_step_ = -1;
+  std::string resumed_from_;
+  std::optional<FileLock> run_lock_;  ///< of the first rank: one job at a time in a run's folder
+  int64_t step_ = 0, samples_ = 0, saved_step_ = -1, skipped_in_a_row_ = 0;
   TrainSummary summary_;
 };
 

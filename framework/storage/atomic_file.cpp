@@ -61,6 +61,11 @@ Status write_all(const std::string& path, std::string_view content) {
 }  // namespace
 
 Result<AtomicFile> AtomicFile::create(const std::string& path) {
+  // A rename would put a plain file in the place of a device, a pipe or a socket.
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    return invalid_argument("{}: is no plain file and is not replaced", path);
   AtomicFile file;
   file.path_ = path;
   std::string temporary = fmt::format("{}.tmp-{}", path, ::getpid());

@@ -139,6 +139,11 @@ Status pack_file(const std::string& path, const PackOptions& options, const Toke
 
 Result<TokenFileInfo> pack_text(const PackOptions& options, const Tokenizer& tokenizer) {
   if (options.inputs.empty()) return invalid_argument("data pack: no text files given");
+  for (const std::string& path : options.inputs) {
+    std::error_code error;
+    if (std::filesystem::equivalent(path, options.output, error))
+      return invalid_argument("data pack: the output {} is one of the text files", options.output);
+  }
   ALTIPLANO_ASSIGN(AtomicFile target, AtomicFile::create(options.output));
   ALTIPLANO_ASSIGN(Hdf5File file, Hdf5File::create(target.temporary_path()));
   TokenWriter writer(file, tokenizer);

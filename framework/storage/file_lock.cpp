@@ -1,0 +1,57 @@
+#include "framework/storage/file_lock.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "framework/base/text.hpp"
+#include "framework/storage/atomic_file.hpp"
+
+namespace altiplano {
+
+namespace {
+constexpr int kTries = 16;
+constexpr std::chrono::milliseconds kPause{50};
+}  // namespace
+
+Result<FileLock> FileLock::take(const std::string& path, const std::string& owner) {
+  FileLock lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (lock.descriptor_ < 0) return invalid_argument("{}: cannot be written: {}", path, std::strerror(errno));
+  int taken = ::flock(lock.descriptor_, LOCK_EX | LOCK_NB);
+  // A job that was killed a moment ago may still be going down.
+  for (int i = 0; i < kTries && taken != 0 && errno == EWOULDBLOCK; ++i) {
+    std::this_thread::sleep_for(kPause);
+    taken = ::flock(lock.descriptor_, LOCK_EX | LOCK_NB);
+  }
+  if (taken != 0) {
+    if (errno != EWOULDBLOCK) return runtime_failure("{}: cannot be locked: {}", path, std::strerror(errno));
+    auto held_by = read_file(path);
+    return invalid_argument("{}: another job is at work here: {}; wait for its end or take another run.dir", path,
+                            held_by.is_ok() ? trim(*held_by) : "unknown");
+  }
+  char host[256] = {};
+  ::gethostname(host, sizeof(host) - 1);
+  const std::string text = fmt::format("host {}, {}\n", host, owner);
+  if (::ftruncate(lock.descriptor_, 0) != 0 || ::pwrite(lock.descriptor_, text.data(), text.size(), 0) < 0)
+    return runtime_failure("{}: cannot be written: {}", path, std::strerror(errno));
+  return lock;
+}
+
+FileLock::FileLock(FileLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+FileLock& FileLock::operator=(FileLock&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+FileLock::~FileLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+}  // namespace altiplano

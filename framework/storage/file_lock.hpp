@@ -1,0 +1,24 @@
+#pragma once
+// FileLock: one owner at a time of something named by a file. The system drops it when the owner dies, so there are no
+// stale locks; the file stays and says who had it last.
+#include <string>
+
+#include "framework/base/status.hpp"
+
+namespace altiplano {
+
+class FileLock {
+ public:
+  /// Makes the file when missing and writes `owner` and this host into it. Held by another: kInvalidArgument that names
+  /// the file and its owner. A file system without locks: the Status says so.
+  static Result<FileLock> take(const std::string& path, const std::string& owner);
+  FileLock(FileLock&& other) noexcept;
+  FileLock& operator=(FileLock&& other) noexcept;
+  ~FileLock();
+
+ private:
+  explicit FileLock(int descriptor) : descriptor_(descriptor) {}
+  int descriptor_ = -1;
+};
+
+}  // namespace altiplano
