@@ -7,10 +7,14 @@
 
 namespace altiplano {
 
-ShardingSpec parameter_spec(const Graph& graph, const Plan& plan, ValueId parameter, const MeshShape& mesh) {
-  const Value& value = graph.value(parameter);
-  const ShardingSpec* spec = plan.find_spec(value.name);
-  return spec ? normalized(*spec, mesh) : ShardingSpec::replicated(value.shape.size());
+std::vector<ShardingSpec> parameter_specs(const Graph& graph, const Plan& plan) {
+  std::vector<ShardingSpec> specs(graph.values().size());
+  for (const Parameter& parameter : graph.parameters()) {
+    const Value& value = graph.value(parameter.value);
+    const ShardingSpec* planned = plan.find_spec(value.name);
+    specs[value.id.index()] = planned ? *planned : ShardingSpec::replicated(value.shape.size());
+  }
+  return specs;
 }
 
 ShardingSpec zero_spec(const ShardingSpec& storage, const Shape& shape, const MeshShape& mesh) {
@@ -46,6 +50,7 @@ class Assigner {
     out_.produced.resize(num_values);
     out_.stored.resize(num_values);
     out_.optimizer.resize(num_values);
+    out_.parameter = parameter_specs(graph_, plan_);
     place();
     seed_inputs_and_parameters();
     for (const Op& op : graph_.ops()) {
@@ -103,7 +108,7 @@ class Assigner {
     }
     for (const Parameter& p : graph_.parameters()) {
       const MeshShape& m = mesh(out_.home[p.value.index()]);
-      ShardingSpec spec = parameter_spec(graph_, plan_, p.value, m);
+      ShardingSpec spec = normalized(out_.parameter[p.value.index()], m);
       out_.produced[p.value.index()] = out_.stored[p.value.index()] = spec;
       bool shards_state = plan_.stages[out_.home[p.value.index()].index()].zero >= 1;
       out_.optimizer[p.value.index()] = shards_state ? zero_spec(spec, graph_.value(p.value).shape, m) : spec;
@@ -115,7 +120,7 @@ class Assigner {
 
   /// How an input lies when the op's stage sees it.
   ShardingSpec seen(ValueId id, StageId stage) const {
-    if (graph_.value(id).role == Role::kParameter) return parameter_spec(graph_, plan_, id, mesh(stage));
+    if (graph_.value(id).role == Role::kParameter) return normalized(out_.parameter[id.index()], mesh(stage));
     if (out_.home[id.index()] == stage) return out_.stored[id.index()];
     return normalized(out_.stored[id.index()].resolved(), mesh(stage));
   }
@@ -225,7 +230,7 @@ class Assigner {
   int forced_factor(const Op& op, const ShardingRule& rule, Axis axis) const {
     StageId stage = out_.stage_of_op[op.id.index()];
     auto along = [&](ValueId parameter, const std::vector<std::vector<int>>& operand) {
-      ShardingSpec spec = parameter_spec(graph_, plan_, parameter, mesh(stage));
+      ShardingSpec spec = normalized(out_.parameter[parameter.index()], mesh(stage));
       for (size_t d = 0; d < spec.dims.size(); ++d)
         if (std::find(spec.dims[d].begin(), spec.dims[d].end(), axis) != spec.dims[d].end() && !operand[d].empty())
           return operand[d][0];

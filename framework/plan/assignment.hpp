@@ -16,6 +16,7 @@ struct ShardingAssignment {
   std::vector<Strategy> strategies;    ///< by OpId, on the mesh of the op's stage
   std::vector<ShardingSpec> produced;  ///< by ValueId: as its producer leaves it
   std::vector<ShardingSpec> stored;  ///< by ValueId: as it is kept for its users (a partial result is resolved at once)
+  std::vector<ShardingSpec> parameter;      ///< by ValueId of parameters: storage spec as planned, for any mesh
   std::vector<ShardingSpec> optimizer;      ///< by ValueId of parameters: spec of optimizer state and reduced gradient
   std::vector<StageId> home;                ///< by ValueId: stage of the producer; parameters: first stage that uses it
   std::vector<std::vector<StageId>> users;  ///< by ValueId: stages with an op that reads it, ascending
@@ -26,8 +27,9 @@ struct ShardingAssignment {
 /// The plan must be verified.
 Result<ShardingAssignment> assign_shardings(const TrainingGraph& graph, const Plan& plan);
 
-/// Storage spec of a parameter on a stage's mesh: the plan's, without axes the mesh lacks.
-ShardingSpec parameter_spec(const Graph& graph, const Plan& plan, ValueId parameter, const MeshShape& mesh);
+/// The plan's storage spec of every parameter (the first pattern that matches, else whole), by ValueId; looked up once,
+/// since plans of deep models have many patterns. `normalized` gives what a stage's mesh makes of it.
+std::vector<ShardingSpec> parameter_specs(const Graph& graph, const Plan& plan);
 
 /// ZeRO stage 1: `storage` with the data axis added to the dim where it divides best (even splits first, then the
 /// longest); unchanged when no dim is longer than one element.

@@ -31,7 +31,7 @@ Shape LoweringContext::block_shape(ValueId id) const {
 }
 
 ShardingSpec LoweringContext::stored_on(ValueId parameter, StageId stage) const {
-  return parameter_spec(graph, plan, parameter, mesh(stage));
+  return normalized(assignment.parameter[parameter.index()], mesh(stage));
 }
 
 ShardingSpec LoweringContext::reduced_on(ValueId parameter, StageId stage) const {

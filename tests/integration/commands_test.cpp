@@ -198,6 +198,19 @@ BOOST_AUTO_TEST_CASE(every_command_shows_examples_that_parse) {
   BOOST_TEST(examples >= 25);
 }
 
+BOOST_AUTO_TEST_CASE(outputs_replace_neither_their_inputs_nor_devices_and_lost_output_is_a_failure) {
+  JobFolder job;
+  write_bytes(job / "some.txt", "In the beginning");
+  BOOST_TEST(job.altiplano("data pack -o some.txt some.txt").exit_code == 2);
+  BOOST_TEST(read_bytes(job / "some.txt") == "In the beginning");
+  BOOST_TEST(job.altiplano("data pack -o pipe some.txt").exit_code == 0);
+  BOOST_TEST(job.altiplano("plan -n 2 -c job.yaml -o job.yaml").exit_code == 2);
+  BOOST_TEST(job.altiplano("plan -n 2 -c job.yaml -o /dev/null").exit_code == 2);
+  auto lost = job.altiplano("plan -n 2 -c job.yaml >/dev/full");
+  BOOST_TEST(lost.exit_code == 1, lost.output);
+  BOOST_TEST(has(lost.output, "stdout: No space left on device"), lost.output);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace altiplano::test

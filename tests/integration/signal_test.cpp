@@ -121,6 +121,27 @@ BOOST_AUTO_TEST_CASE(a_rank_that_sleeps_is_named_by_the_others) {
   BOOST_TEST(has(line, "rank 1"), line);
 }
 
+BOOST_AUTO_TEST_CASE(a_second_job_in_a_runs_folder_is_refused_and_the_first_goes_on) {
+  JobFolder job;
+  BackgroundRun first(job, job.launch_arguments(2, "run", "train.max_steps=1000000"), "first");
+  wait_for_step(job, "run", 2);
+  auto second = job.altiplano(job.launch_arguments(2, "run", "train.max_steps=4"));
+  BOOST_TEST(second.exit_code == 2, second.output);
+  BOOST_TEST(has(second.output, "run/lock: another job is at work here: host "), second.output);
+  const int64_t before = steps_done(job, "run");
+  wait_for_step(job, "run", before + 2);
+  ::kill(first.launcher(), SIGTERM);
+  BOOST_TEST(first.wait() == kSaved, first.output());
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_skips_its_steps_ends_as_diverged_and_saves_nothing_over_good_weights) {
+  JobFolder job;
+  auto result = job.altiplano(job.launch_arguments(2, "run", "optimizer.lr=1e30 train.max_steps=60"));
+  BOOST_TEST(result.exit_code == 5, result.output);
+  BOOST_TEST(has(result.output, "not finite for 20 steps in a row, all skipped"), result.output);
+  BOOST_TEST(!std::filesystem::exists(job / "run" + "/checkpoints/latest"));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace altiplano::test
