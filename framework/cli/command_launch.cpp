@@ -1,12 +1,14 @@
 // altiplano launch: the ranks of a job on this host, each an `altiplano train` of its own.
 #include <fmt/format.h>
 
+#include <csignal>
 #include <filesystem>
 #include <memory>
 
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
 #include "framework/launch/launcher.hpp"
+#include "framework/launch/stop_signal.hpp"
 #include "framework/runtime/trainer.hpp"
 
 namespace altiplano {
@@ -29,28 +31,41 @@ std::vector<std::string> rank_command(const LaunchArguments& arguments) {
   return command;
 }
 
+/// The launcher's own end for ranks that stay stopped comes after the ranks' own, which know the operation.
+std::chrono::milliseconds stopped_limit(const Options& options) {
+  constexpr double kLater = 2;
+  return std::chrono::milliseconds(static_cast<int64_t>(1000 * (options.get_float("comm.timeout_seconds") + kLater)));
+}
+
 /// What can be refused is refused here, once, before a rank starts: job file, plan, data, a missing checkpoint. The
-/// run's folder.
-Result<std::string> check_job(const LaunchArguments& arguments) {
+/// job's options.
+Result<Options> check_job(const LaunchArguments& arguments) {
   ALTIPLANO_ASSIGN(JobConfig config, load_training_job(arguments.job, arguments.start));
   JobRequest request;
   request.num_ranks = arguments.ranks;
   request.plan_file = arguments.start.plan_file;
   ALTIPLANO_ASSIGN(const Job job, prepare_job(std::move(config), request));
   ALTIPLANO_RETURN_IF_ERROR(check_can_start(job));
-  return job.config.options.get_string("run.dir");
+  return job.config.options;
 }
 
 Status launch(const LaunchArguments& arguments, int& exit_code) {
-  ALTIPLANO_ASSIGN(const std::string run, check_job(arguments));
+  exit_on_stop_signals(
+      "note: asked to stop before the ranks were started; nothing was trained, start again to go on\n");
+  signal(SIGPIPE, SIG_IGN);  // a console that is gone stops no job
+  ALTIPLANO_ASSIGN(const Options options, check_job(arguments));
+  const std::string run = options.get_string("run.dir");
   LaunchRequest request;
   request.ranks = arguments.ranks;
   request.command = rank_command(arguments);
   request.log_directory = run + "/logs";
   request.pin_cpus = arguments.pin;
+  request.ranks_report = true;
+  request.stopped_limit = stopped_limit(options);
   std::fflush(stdout);
   ALTIPLANO_ASSIGN(const LaunchOutcome outcome, launch_ranks(request));
-  if (outcome.failed_rank >= 0) fmt::print(stderr, "error: {}\n", outcome.message);
+  ignore_stop_signals();
+  if (!outcome.message.empty()) fmt::print(stderr, "error: {}\n", outcome.message);
   exit_code = outcome.exit_code;
   return Status::ok();
 }

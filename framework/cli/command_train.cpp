@@ -6,6 +6,7 @@
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
 #include "framework/launch/inproc_rendezvous.hpp"
+#include "framework/launch/rank_board.hpp"
 #include "framework/launch/stop_signal.hpp"
 #include "framework/runtime/trainer.hpp"
 
@@ -52,6 +53,9 @@ void print_end(const TrainArguments& arguments, const TrainSummary& summary, con
 Status train(const TrainArguments& arguments) {
   catch_stop_signals();
   ALTIPLANO_ASSIGN(RankEnvironment environment, rank_environment());
+  ALTIPLANO_ASSIGN(const RankReport report,
+                   RankReport::open(environment.board, environment.rank, environment.world_size));
+  report.set(RankPhase::kStarting, 0);
   const bool has_launcher = !environment.rendezvous.empty();  // which has printed the notices
   ALTIPLANO_ASSIGN(JobConfig config, load_training_job(arguments.job, arguments.start, !has_launcher));
   JobRequest request;
@@ -59,13 +63,15 @@ Status train(const TrainArguments& arguments) {
   request.plan_file = arguments.start.plan_file;
   ALTIPLANO_ASSIGN(Job job, prepare_job(std::move(config), request));
   ALTIPLANO_ASSIGN(auto rendezvous, meet(environment));
-  ALTIPLANO_ASSIGN(auto trainer, Trainer::create(job, environment, *rendezvous, [] { return stop_signal() != 0; }));
+  ALTIPLANO_ASSIGN(auto trainer,
+                   Trainer::create(job, environment, *rendezvous, report, [] { return stop_signal() != 0; }));
   auto summary = trainer->run();
   if (!summary.is_ok()) {
     trainer->abort(summary.status());
     return summary.status();
   }
   if (environment.rank.value == 0) print_end(arguments, *summary, job);
+  report.set(RankPhase::kDone, summary->steps_done);
   if (summary->stopped_early)
     return {StatusCode::kStoppedEarly,
             fmt::format("saved and stopped early after step {}; start again to go on", summary->steps_done)};

@@ -15,6 +15,12 @@ std::string short_host_name() {
   return split(name, '.').front();
 }
 
+std::string names_of_ranks(const std::vector<int>& ranks, const std::string& host) {
+  std::vector<std::string> names;
+  for (int rank : ranks) names.push_back(fmt::format("rank {0} ({1}, local {0})", rank, host));
+  return join(names, ", ");
+}
+
 InprocWorld::InprocWorld(int world_size, std::string job_id)
     : world_size_(world_size), job_id_(std::move(job_id)), at_fence_(static_cast<size_t>(world_size)) {}
 
@@ -40,12 +46,12 @@ Status InprocRendezvous::fence(std::chrono::milliseconds deadline) {
     return Status::ok();
   }
   if (world.changed_.wait_for(lock, deadline, [&] { return world.fences_ != mine; })) return Status::ok();
-  std::vector<std::string> missing;
+  std::vector<int> missing;
   for (size_t r = 0; r < world.at_fence_.size(); ++r)
-    if (!world.at_fence_[r]) missing.push_back(std::to_string(r));
+    if (!world.at_fence_[r]) missing.push_back(static_cast<int>(r));
   return {StatusCode::kPeerStuck,
-          fmt::format("rank {} waited {:.1f} s for the others to start; missing: rank {}", rank_,
-                      std::chrono::duration<double>(deadline).count(), join(missing, ", "))};
+          fmt::format("{} did not come within {:.1f} s at the start; noticed by rank {}",
+                      names_of_ranks(missing, host()), std::chrono::duration<double>(deadline).count(), rank_)};
 }
 
 Result<std::string> InprocRendezvous::get(RankId rank, const std::string& key) {

@@ -50,5 +50,7 @@ class InprocRendezvous final : public Rendezvous {
 
 /// This machine's name without its domain.
 std::string short_host_name();
+/// "rank 1 (n3, local 1), rank 2 (n3, local 2)": ranks of one host.
+std::string names_of_ranks(const std::vector<int>& ranks, const std::string& host);
 
 }  // namespace altiplano

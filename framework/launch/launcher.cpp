@@ -1,5 +1,6 @@
 #include "framework/launch/launcher.hpp"
 
+#include <fmt/chrono.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
@@ -8,14 +9,19 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <optional>
+#include <set>
 
+#include "framework/base/text.hpp"
 #include "framework/launch/inproc_rendezvous.hpp"
 #include "framework/launch/local_rendezvous.hpp"
+#include "framework/launch/rank_board.hpp"
 #include "framework/launch/rank_environment.hpp"
 #include "framework/launch/rank_process.hpp"
 #include "framework/launch/socket_message.hpp"
+#include "framework/launch/stop_signal.hpp"
 
 namespace altiplano {
 namespace {
@@ -29,9 +35,8 @@ constexpr auto kOutputGrace = std::chrono::seconds(2);  // for output of ranks t
 class SignalInbox {
  public:
   SignalInbox() {
-    sigset_t set;
-    sigemptyset(&set);
-    for (int number : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGCHLD}) sigaddset(&set, number);
+    sigset_t set = stop_signals();
+    sigaddset(&set, SIGCHLD);
     pthread_sigmask(SIG_BLOCK, &set, &before_);
     descriptor_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   }
@@ -71,23 +76,53 @@ cpu_set_t share_of_cpus(int rank, int ranks) {
 }
 
 std::vector<std::string> environment_of(int rank, const LaunchRequest& request, const std::string& address,
-                                        const std::string& job_id) {
+                                        const std::string& job_id, const std::string& board) {
   std::vector<std::string> result;
   for (char** variable = environ; *variable != nullptr; ++variable)
     if (std::string_view text = *variable;
         !text.starts_with("ALTIPLANO_RANK=") && !text.starts_with("ALTIPLANO_WORLD_SIZE=") &&
         !text.starts_with("ALTIPLANO_RENDEZVOUS=") && !text.starts_with("ALTIPLANO_JOB_ID=") &&
-        !text.starts_with("ALTIPLANO_THREADS=") && !text.starts_with("ALTIPLANO_TERMINAL_COLUMNS="))
+        !text.starts_with("ALTIPLANO_THREADS=") && !text.starts_with("ALTIPLANO_BOARD=") &&
+        !text.starts_with("ALTIPLANO_TERMINAL_COLUMNS="))
       result.emplace_back(text);
   result.push_back(fmt::format("ALTIPLANO_RANK={}", rank));
   result.push_back(fmt::format("ALTIPLANO_WORLD_SIZE={}", request.ranks));
   result.push_back("ALTIPLANO_RENDEZVOUS=" + address);
   result.push_back("ALTIPLANO_JOB_ID=" + job_id);
+  if (request.ranks_report) result.push_back("ALTIPLANO_BOARD=" + board);
   result.push_back(fmt::format("ALTIPLANO_THREADS={}", threads_per_rank(num_usable_cpus(), request.ranks)));
   winsize size{};
   if (isatty(request.console_out) != 0 && ioctl(request.console_out, TIOCGWINSZ, &size) == 0)
     result.push_back(fmt::format("ALTIPLANO_TERMINAL_COLUMNS={}", size.ws_col));
   return result;
+}
+
+/// The line that parts the runs of a log.
+std::string log_header(const std::string& job_id, int rank, int ranks) {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  return fmt::format("== job {}, rank {} of {} on {}, {:%Y-%m-%d %H:%M:%S}, altiplano {}\n", job_id, rank, ranks,
+                     short_host_name(), local, ALTIPLANO_VERSION);
+}
+
+/// "rank 5 (n3, local 5)"
+std::string who(int rank) {
+  return names_of_ranks({rank}, short_host_name());
+}
+
+/// "killed by signal 9 (Killed)"
+std::string signal_text(int number) {
+  return fmt::format("signal {} ({})", number, strsignal(number));
+}
+
+/// The rank that an error is about when it begins with its name, "rank 5 (n3, local 1) died: ..."; else `own`.
+int blamed_rank(const std::string& error, int own) {
+  constexpr std::string_view kWord = "rank ";
+  const size_t space = error.find(" (", kWord.size());
+  if (!error.starts_with(kWord) || space == std::string::npos) return own;
+  const auto number = parse_int(error.substr(kWord.size(), space - kWord.size()));
+  return number ? static_cast<int>(*number) : own;
 }
 
 class Supervisor {
@@ -96,13 +131,17 @@ class Supervisor {
 
   Status start() {
     ALTIPLANO_ASSIGN(server_, RendezvousServer::listen(request_.ranks));
+    ALTIPLANO_ASSIGN(RankBoard board, RankBoard::create(request_.ranks));
+    board_.emplace(std::move(board));
     const std::string job_id =
         request_.job_id.empty() ? fmt::format("local-{}-{}", getpid(), random_hex(4)) : request_.job_id;
     for (int rank = 0; rank < request_.ranks; ++rank) {
       RankStart start;
       start.command = request_.command;
-      start.environment = environment_of(rank, request_, server_->address(), job_id);
+      start.environment = environment_of(rank, request_, server_->address(), job_id, board_->address());
       start.log_file = fmt::format("{}/rank-{}.log", request_.log_directory, rank);
+      start.log_header = log_header(job_id, rank, request_.ranks);
+      start.stop_signals_blocked = request_.ranks_report;
       if (request_.pin_cpus) start.cpus = share_of_cpus(rank, request_.ranks);
       ALTIPLANO_ASSIGN(RankProcess process, RankProcess::start(rank, start));
       ranks_.push_back(std::move(process));
@@ -117,12 +156,18 @@ class Supervisor {
       while (const auto number = signals_.next())
         if (*number != SIGCHLD) pass_on(*number);
       take_note_of_ends();
+      take_note_of_stops();
       if (kill_at_ && Clock::now() >= *kill_at_) signal_all(SIGKILL);
     }
     return outcome();
   }
 
  private:
+  struct Failure {
+    int rank = 0, exit_code = 1;
+    std::string how;  ///< "was killed by signal 9 (Killed) in step 12"
+  };
+
   bool is_over() const {
     const bool all_ended =
         std::all_of(ranks_.begin(), ranks_.end(), [](const RankProcess& r) { return r.has_ended(); });
@@ -140,7 +185,7 @@ class Supervisor {
     constexpr int kTick = 100;  // milliseconds; bounds how late a kill is
     if (poll(polls.data(), polls.size(), kTick) <= 0) return;
     for (size_t i = 0; i < ranks_.size(); ++i) {
-      if (polls[2 * i + 1].revents != 0) ranks_[i].forward_output(request_.console_out);
+      if (polls[2 * i + 1].revents != 0) ranks_[i].forward_output(request_.console_out, request_.console_err);
       if (polls[2 * i + 2].revents != 0) ranks_[i].forward_errors(request_.console_err);
     }
   }
@@ -151,7 +196,30 @@ class Supervisor {
 
   void pass_on(int number) {
     interrupts_ += number == SIGINT ? 1 : 0;
-    signal_all(interrupts_ > 1 ? SIGKILL : number);
+    was_interrupted_ = interrupts_ > 1;
+    signal_all(was_interrupted_ ? SIGKILL : number);
+  }
+
+  /// "in step 12", after a blank; nothing when the ranks do not report.
+  std::string when(int rank) const {
+    if (!request_.ranks_report) return {};
+    const std::string text = to_string(board_->of(rank));
+    return text.empty() ? " while starting" : " " + text;
+  }
+
+  /// What went wrong with a rank that has ended; nothing when all is well, or when we ended it.
+  std::optional<Failure> failure_of(const RankProcess& rank) const {
+    const int code = rank.exit_code();
+    const bool we_ended_it =
+        (kill_at_ || was_interrupted_) && (rank.ending_signal() == SIGTERM || rank.ending_signal() == SIGKILL);
+    if (we_ended_it) return std::nullopt;
+    if (rank.ending_signal() != 0)
+      return Failure{rank.rank(), code, "was killed by " + signal_text(rank.ending_signal()) + when(rank.rank())};
+    const bool is_good = code == 0 || code == kSavedAndStopped;
+    if (!is_good) return Failure{rank.rank(), code, fmt::format("failed with exit code {}{}", code, when(rank.rank()))};
+    if (!request_.ranks_report || board_->of(rank.rank()).phase == RankPhase::kDone) return std::nullopt;
+    return Failure{rank.rank(), exit_code_of(StatusCode::kRuntimeFailure),
+                   fmt::format("ended with exit code {} before the run was done{}", code, when(rank.rank()))};
   }
 
   void take_note_of_ends() {
@@ -160,49 +228,90 @@ class Supervisor {
       rank.reap();
       if (!rank.has_ended()) continue;
       last_end_ = Clock::now();
-      const int code = rank.exit_code();
-      if (code == kSavedAndStopped) stopped_early_ = true;
-      if (code == 0 || code == kSavedAndStopped) continue;
-      const bool we_ended_it = kill_at_ && (rank.ending_signal() == SIGTERM || rank.ending_signal() == SIGKILL);
-      if (!we_ended_it) failed_.push_back(rank.rank());
+      if (auto failure = failure_of(rank))
+        failed_.push_back(std::move(*failure));
+      else if (rank.exit_code() == kSavedAndStopped)
+        stopped_early_ = true;
     }
-    if (failed_.empty() || kill_at_) return;
+    if (!failed_.empty()) end_all();
+  }
+
+  void end_all() {
+    if (kill_at_) return;
     kill_at_ = Clock::now() + request_.kill_grace;
-    signal_all(SIGTERM);
+    server_->fail(fmt::format("{} failed first: it {}", who(failed_.front().rank), failed_.front().how));
+    for (const RankProcess& rank : ranks_) rank.signal(rank.stopped() ? SIGKILL : SIGTERM);
+  }
+
+  void take_note_of_stops() {
+    for (const RankProcess& rank : ranks_) {
+      if (rank.has_ended()) continue;
+      if (!rank.stopped()) {
+        noted_stops_.erase(rank.rank());
+        continue;
+      }
+      const auto& stopped = *rank.stopped();
+      if (noted_stops_.insert(rank.rank()).second) note_stop(rank.rank(), stopped.signal);
+      if (request_.stopped_limit.count() == 0 || kill_at_ || Clock::now() - stopped.since < request_.stopped_limit)
+        continue;
+      failed_.push_back(
+          {rank.rank(), exit_code_of(StatusCode::kPeerStuck),
+           fmt::format("was stopped by {} and did not go on for {:.1f} s{}", signal_text(stopped.signal),
+                       std::chrono::duration<double>(request_.stopped_limit).count(), when(rank.rank()))});
+      end_all();
+    }
+  }
+
+  void note_stop(int rank, int signal) const {
+    const std::string text = fmt::format("note: {} was stopped by {}{}; the others wait for it\n", who(rank),
+                                         signal_text(signal), when(rank));
+    const ssize_t written = write(request_.console_err, text.data(), text.size());
+    (void)written;  // a closed terminal must not stop the job
   }
 
   /// The first to fail on its own; those that only report another's failure come last.
-  const RankProcess& first_failed() const {
-    for (int rank : failed_)
-      if (ranks_[static_cast<size_t>(rank)].last_error().find(" failed first: ") == std::string::npos)
-        return ranks_[static_cast<size_t>(rank)];
-    return ranks_[static_cast<size_t>(failed_.front())];
+  const Failure& first_failure() const {
+    for (const Failure& failure : failed_) {
+      const std::string& error = ranks_[static_cast<size_t>(failure.rank)].last_error();
+      if (blamed_rank(error, failure.rank) == failure.rank && error.find(" failed first: ") == std::string::npos)
+        return failure;
+    }
+    return failed_.front();
   }
 
   LaunchOutcome outcome() const {
     LaunchOutcome result;
+    if (failed_.empty() && was_interrupted_) {
+      result.exit_code = 128 + SIGINT;
+      result.message = "killed, as a second SIGINT asked; steps after the last checkpoint are lost";
+      return result;
+    }
     result.exit_code = stopped_early_ ? kSavedAndStopped : 0;
     if (failed_.empty()) return result;
-    const RankProcess& rank = first_failed();
-    result.exit_code = rank.exit_code();
-    result.failed_rank = rank.rank();
-    const std::string how =
-        rank.ending_signal() != 0
-            ? fmt::format("was killed by signal {} ({})", rank.ending_signal(), strsignal(rank.ending_signal()))
-            : fmt::format("failed with exit code {}", rank.exit_code());
-    result.message = fmt::format("rank {} ({}, local {}) {}", rank.rank(), short_host_name(), rank.rank(), how);
-    if (!rank.last_error().empty()) result.message += ": " + rank.last_error();
+    const Failure& first = first_failure();
+    const std::string& error = ranks_[static_cast<size_t>(first.rank)].last_error();
+    result.exit_code = first.exit_code;
+    result.failed_rank = blamed_rank(error, first.rank);
+    if (result.failed_rank != first.rank) {  // what it says of the other is all there is
+      result.message = error;
+      if (noted_stops_.contains(result.failed_rank)) result.message += "; its process is stopped (SIGSTOP)";
+      return result;
+    }
+    result.message = who(first.rank) + " " + first.how;
+    if (!error.empty()) result.message += ": " + error;
     return result;
   }
 
   const LaunchRequest& request_;
   SignalInbox signals_;  // before the server's thread, which inherits the mask
   std::unique_ptr<RendezvousServer> server_;
+  std::optional<RankBoard> board_;
   std::vector<RankProcess> ranks_;
-  std::vector<int> failed_;  // in the order of their ends
+  std::vector<Failure> failed_;  // in the order of their ends
+  std::set<int> noted_stops_;
   std::optional<Clock::time_point> kill_at_;
   Clock::time_point last_end_ = Clock::now();
-  bool stopped_early_ = false;
+  bool stopped_early_ = false, was_interrupted_ = false;
   int interrupts_ = 0;
 };
 

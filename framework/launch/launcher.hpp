@@ -1,11 +1,13 @@
 #pragma once
 // Starts the ranks of a job on this host and keeps watch over them.
 //
-// Every rank is a process group of its own that dies with the launcher. Its output goes to <log_directory>/rank-N.log
-// (appended); rank 0's output also to the console as it is, the other ranks' stderr line by line as "rank N: ...".
-// SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 are passed on; a second SIGINT kills. The first rank that fails ends the job:
-// SIGTERM to the others, SIGKILL after `kill_grace`. A rank that ends early with 0 is no failure by itself; its peers'
-// communicators say so if they still need it.
+// Every rank is a process group of its own that dies with the launcher. Its output goes to <log_directory>/rank-N.log,
+// appended below a line that names the job; rank 0's output also to the console as it is, the other ranks' stderr line
+// by line as "rank N: ...". The stop signals (stop_signal.hpp) are passed on; a second SIGINT kills.
+//
+// The first rank that fails ends the job: who waits at the rendezvous is told, SIGTERM to the others, SIGKILL after
+// `kill_grace`. A rank that is stopped (SIGSTOP) is noted at once and fails after `stopped_limit`. A rank that reports
+// (see LaunchRequest) and ends with 0 without being done has failed; any other that ends early with 0 has not.
 #include <chrono>
 #include <string>
 #include <vector>
@@ -20,14 +22,18 @@ struct LaunchRequest {
   std::string log_directory;         ///< made when missing
   std::string job_id;                ///< empty: a new one
   int console_out = 1, console_err = 2;
-  std::chrono::milliseconds kill_grace{5000};
+  std::chrono::milliseconds kill_grace{2000};
+  std::chrono::milliseconds stopped_limit{0};  ///< 0: a stopped rank is waited for
+  /// The ranks are `altiplano train`: they say on their RankBoard when they are done, and start with the stop signals
+  /// blocked until they handle them, so that one that comes early is not lost and kills nobody.
+  bool ranks_report = false;
   bool pin_cpus = false;  ///< gives each rank its share of the affinity mask; otherwise ranks share the mask
 };
 
 struct LaunchOutcome {
   int exit_code = 0;     ///< of the rank that failed first, 128 + n for signal n; 75 when ranks saved and stopped early
   int failed_rank = -1;  ///< -1: none
-  std::string message;   ///< of a failure: host, rank, exit code or signal, and the rank's own last error line
+  std::string message;   ///< of a failure: rank, host, exit code or signal, step, the rank's own last error line
 };
 
 /// Runs the job to its end. A Status only when ranks could not be started (logs, processes, sockets). Uses signalfd and

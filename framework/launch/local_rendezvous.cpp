@@ -42,9 +42,12 @@ class LocalRendezvous final : public Rendezvous {
   Result<nlohmann::json> ask(const nlohmann::json& question, std::chrono::milliseconds deadline) try {
     ALTIPLANO_RETURN_IF_ERROR(send_message(socket_, question));
     ALTIPLANO_ASSIGN(nlohmann::json answer, receive_message(socket_, deadline));
+    if (answer.value("cancelled", false)) return Status(StatusCode::kCancelled, answer["error"].get<std::string>());
+    if (answer.value("stuck", false))
+      return Status(StatusCode::kPeerStuck,
+                    fmt::format("{}; noticed by rank {}", answer["error"].get<std::string>(), rank_));
     if (answer.contains("error"))
-      return Status(answer.value("stuck", false) ? StatusCode::kPeerStuck : StatusCode::kRuntimeFailure,
-                    fmt::format("rank {} ({}): {}", rank_, host(), answer["error"].get<std::string>()));
+      return runtime_failure("rank {} ({}): {}", rank_, host(), answer["error"].get<std::string>());
     return answer;
   } catch (const std::exception& e) {
     return runtime_failure("rank {}: the launcher's answer is malformed: {}", rank_, e.what());

@@ -15,6 +15,9 @@ class RendezvousServer {
   static Result<std::unique_ptr<RendezvousServer>> listen(int world_size);
   ~RendezvousServer();
   void serve();
+  /// A rank has failed: every present and later request is answered with kCancelled and `reason`, so that nobody waits
+  /// for who will not come. Any thread.
+  void fail(const std::string& reason);
   /// What clients need: the value of ALTIPLANO_RENDEZVOUS.
   std::string address() const;
 

@@ -78,6 +78,7 @@ Result<RankEnvironment> rank_environment(const EnvironmentLookup& lookup) {
   environment.rank = RankId(rank);
   environment.rendezvous = values[2];
   environment.job_id = values[3];
+  environment.board = lookup("ALTIPLANO_BOARD").value_or("");
   if (const auto columns = lookup("ALTIPLANO_TERMINAL_COLUMNS")) {
     ALTIPLANO_ASSIGN(environment.terminal_columns, number("ALTIPLANO_TERMINAL_COLUMNS", *columns, 0, 1 << 16));
   }

@@ -4,6 +4,7 @@
 //   ALTIPLANO_RANK, ALTIPLANO_WORLD_SIZE   place among the ranks
 //   ALTIPLANO_RENDEZVOUS                   where they meet: unix:NAME:TOKEN
 //   ALTIPLANO_JOB_ID                       unique per attempt, safe in file names
+//   ALTIPLANO_BOARD                        where a rank says what it is doing: a path to memory of the launcher
 //   ALTIPLANO_THREADS                      this rank's share of the processors (OMP_NUM_THREADS wins)
 //   ALTIPLANO_TERMINAL_COLUMNS             of the terminal that shows rank 0's output; absent: no terminal
 #include <functional>
@@ -20,6 +21,7 @@ struct RankEnvironment {
   int world_size = 1;
   std::string rendezvous;  ///< empty: alone
   std::string job_id;
+  std::string board;         ///< empty: nobody reads it
   int threads = 1;           ///< for computing
   int terminal_columns = 0;  ///< 0: plain lines
 };

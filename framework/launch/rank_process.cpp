@@ -8,21 +8,30 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 #include "framework/base/text.hpp"
+#include "framework/launch/stop_signal.hpp"
 
 namespace altiplano {
 namespace {
 
 constexpr int kCannotExecute = 127;
 
-void write_all(int file, const char* data, size_t bytes) {
-  for (size_t written = 0; written < bytes;) {
+/// How much was written: a full disk or a closed terminal must not stop the job.
+size_t write_all(int file, const char* data, size_t bytes) {
+  size_t written = 0;
+  while (written < bytes) {
     const ssize_t n = write(file, data + written, bytes - written);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;  // a full disk or a closed terminal must not stop the job
+    if (n <= 0) break;
     written += static_cast<size_t>(n);
   }
+  return written;
+}
+
+void write_all(int file, const std::string& text) {
+  write_all(file, text.data(), text.size());
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
@@ -34,14 +43,12 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 
 /// The child's side of fork: async-signal-safe calls only.
 [[noreturn]] void become_rank(char* const* command, char* const* environment, const cpu_set_t* cpus, pid_t parent,
-                              int output, int errors) {
+                              int output, int errors, const sigset_t& blocked) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kCannotExecute);
   setpgid(0, 0);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
   for (int number : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGCHLD, SIGPIPE}) signal(number, SIG_DFL);
+  sigprocmask(SIG_SETMASK, &blocked, nullptr);
   if (cpus != nullptr) sched_setaffinity(0, sizeof(*cpus), cpus);
   const int nothing = open("/dev/null", O_RDONLY);
   dup2(nothing, STDIN_FILENO);
@@ -71,8 +78,10 @@ void close_if_open(int& file) {
 Result<RankProcess> RankProcess::start(int rank, const RankStart& start) {
   RankProcess process;
   process.rank_ = rank;
+  process.log_file_ = start.log_file;
   process.log_ = open(start.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (process.log_ < 0) return system_failure(start.log_file);
+  write_all(process.log_, start.log_header);
   int output[2], errors[2];
   if (pipe2(output, O_CLOEXEC) != 0) return system_failure("pipe");
   process.output_ = output[0];
@@ -82,10 +91,14 @@ Result<RankProcess> RankProcess::start(int rank, const RankStart& start) {
   }
   process.errors_ = errors[0];
   const auto command = pointers(start.command), environment = pointers(start.environment);
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  if (start.stop_signals_blocked) blocked = stop_signals();
   const pid_t parent = getpid();
   process.process_ = fork();
   if (process.process_ == 0)
-    become_rank(command.data(), environment.data(), start.cpus ? &*start.cpus : nullptr, parent, output[1], errors[1]);
+    become_rank(command.data(), environment.data(), start.cpus ? &*start.cpus : nullptr, parent, output[1], errors[1],
+                blocked);
   close(output[1]);
   close(errors[1]);
   if (process.process_ < 0) return system_failure("fork");
@@ -101,6 +114,9 @@ RankProcess::RankProcess(RankProcess&& other) noexcept
       log_(other.log_),
       error_line_(std::move(other.error_line_)),
       last_error_(std::move(other.last_error_)),
+      log_file_(std::move(other.log_file_)),
+      log_bytes_lost_(other.log_bytes_lost_),
+      stopped_(other.stopped_),
       ended_(other.ended_),
       exit_code_(other.exit_code_),
       ending_signal_(other.ending_signal_) {
@@ -115,12 +131,28 @@ RankProcess::~RankProcess() {
   for (int* file : {&output_, &errors_, &log_}) close_if_open(*file);
 }
 
-void RankProcess::forward_output(int console) {
+void RankProcess::write_log(const char* data, size_t bytes, int errors_console) {
+  if (log_bytes_lost_ > 0) {
+    const std::string gap = fmt::format("\n== {} bytes are missing here: the disk was full\n", log_bytes_lost_);
+    if (write_all(log_, gap.data(), gap.size()) == gap.size()) {
+      write_all(errors_console, fmt::format("note: {} is written again; {} bytes of it are lost\n", log_file_,
+                                            std::exchange(log_bytes_lost_, 0)));
+    }
+  }
+  const size_t written = log_bytes_lost_ > 0 ? 0 : write_all(log_, data, bytes);
+  if (written == bytes) return;
+  if (log_bytes_lost_ == 0)
+    write_all(errors_console,
+              fmt::format("note: {} cannot be written: {}; the run goes on\n", log_file_, std::strerror(errno)));
+  log_bytes_lost_ += bytes - written;
+}
+
+void RankProcess::forward_output(int console, int errors_console) {
   char chunk[16384];
   const ssize_t n = read(output_, chunk, sizeof(chunk));
   if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (n <= 0) return close_if_open(output_);
-  write_all(log_, chunk, static_cast<size_t>(n));
+  write_log(chunk, static_cast<size_t>(n), errors_console);
   if (rank_ == 0) write_all(console, chunk, static_cast<size_t>(n));
 }
 
@@ -143,7 +175,7 @@ void RankProcess::forward_errors(int console) {
     if (!error_line_.empty()) take_error_line(console, is_rank_0);
     return close_if_open(errors_);
   }
-  write_all(log_, chunk, static_cast<size_t>(n));
+  write_log(chunk, static_cast<size_t>(n), console);
   if (is_rank_0) write_all(console, chunk, static_cast<size_t>(n));
   for (ssize_t i = 0; i < n; ++i) {
     if (chunk[i] == '\n')
@@ -153,8 +185,19 @@ void RankProcess::forward_errors(int console) {
   }
 }
 
+void RankProcess::take_note_of_stop() {
+  siginfo_t info{};
+  if (waitid(P_PID, static_cast<id_t>(process_), &info, WSTOPPED | WCONTINUED | WNOHANG) != 0 || info.si_pid == 0)
+    return;
+  if (info.si_code == CLD_STOPPED)
+    stopped_ = Stopped{info.si_status, std::chrono::steady_clock::now()};
+  else
+    stopped_.reset();
+}
+
 void RankProcess::reap() {
   siginfo_t info{};
+  if (!ended_) take_note_of_stop();
   if (ended_ || waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
     return;
   kill(-process_, SIGKILL);  // while the zombie keeps the number from being used again

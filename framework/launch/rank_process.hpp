@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <sys/types.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,12 +16,14 @@ struct RankStart {
   std::vector<std::string> command;
   std::vector<std::string> environment;  ///< "NAME=value", all of it
   std::string log_file;
+  std::string log_header;  ///< one line, written before anything else
   std::optional<cpu_set_t> cpus;
+  bool stop_signals_blocked = false;  ///< until it catches them
 };
 
 class RankProcess {
  public:
-  /// Starts it: own process group, dies with its parent, stdin empty, no signal blocked.
+  /// Starts it: own process group, dies with its parent, stdin empty, no signal blocked but those asked for.
   static Result<RankProcess> start(int rank, const RankStart& start);
   RankProcess(RankProcess&& other) noexcept;
   RankProcess& operator=(RankProcess&&) = delete;
@@ -29,13 +32,20 @@ class RankProcess {
   int rank() const { return rank_; }
   int output() const { return output_; }  ///< to poll; -1 once at its end
   int errors() const { return errors_; }
-  /// Copies what there is to the log and the console.
-  void forward_output(int console);
+  /// Copies what there is to the log and the console. A log that cannot be written (disk full) is said once on
+  /// `errors_console`, and again when it can be.
+  void forward_output(int console, int errors_console);
   void forward_errors(int console);
 
-  /// Takes note of its end; what it left running in its group is killed.
+  /// Takes note of its end and of stops; what it left running in its group is killed.
   void reap();
   bool has_ended() const { return ended_; }
+  /// The signal that stopped it and has not been undone by SIGCONT, and when that was seen.
+  struct Stopped {
+    int signal = 0;
+    std::chrono::steady_clock::time_point since;
+  };
+  const std::optional<Stopped>& stopped() const { return stopped_; }
   bool has_closed() const { return output_ < 0 && errors_ < 0; }
   void signal(int number) const;
   int exit_code() const { return exit_code_; }  ///< 128 + n for signal n
@@ -46,11 +56,16 @@ class RankProcess {
  private:
   RankProcess() = default;
   void take_error_line(int console, bool is_rank_0);
+  void write_log(const char* data, size_t bytes, int errors_console);
+  void take_note_of_stop();
   int rank_ = 0;
   pid_t process_ = -1;
   int output_ = -1, errors_ = -1, log_ = -1;
   std::string error_line_;  // begun, not ended
   std::string last_error_;
+  std::string log_file_;
+  size_t log_bytes_lost_ = 0;
+  std::optional<Stopped> stopped_;
   bool ended_ = false;
   int exit_code_ = 0, ending_signal_ = 0;
 };

@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <list>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <thread>
 
 #include "framework/base/text.hpp"
+#include "framework/launch/inproc_rendezvous.hpp"
 #include "framework/launch/local_rendezvous.hpp"
 #include "framework/launch/socket_message.hpp"
 
@@ -40,6 +42,9 @@ struct RendezvousServer::State {
   LocalAddress address;
   int listener = -1;
   int stop = -1;  ///< eventfd
+  int news = -1;  ///< eventfd: look at `failure`
+  std::mutex mutex;
+  std::string failure;  ///< under the mutex; empty: none
   std::thread thread;
   std::list<Client> clients;
   std::map<std::pair<int, std::string>, std::string> values;
@@ -51,6 +56,8 @@ struct RendezvousServer::State {
   nlohmann::json greet(Client& client, const nlohmann::json& question) const;
   void finish_fence();
   void expire_fences();
+  void fail_fences();
+  nlohmann::json failure_answer();  ///< null: none
   int poll_timeout() const;
   std::string missing_at_fence() const;
 };
@@ -98,6 +105,7 @@ nlohmann::json RendezvousServer::State::answer(Client& client, const nlohmann::j
   const std::string what = question.at("do");
   if (what == "hello") return greet(client, question);
   if (client.rank < 0) return {{"error", "no hello before the first request"}};
+  if (nlohmann::json failed = failure_answer(); !failed.is_null()) return failed;
   if (what == "put") {
     values[{client.rank, question.at("key")}] = question.at("value");
     return {{"ok", true}};
@@ -128,12 +136,29 @@ void RendezvousServer::State::finish_fence() {
   }
 }
 
+nlohmann::json RendezvousServer::State::failure_answer() {
+  std::lock_guard lock(mutex);
+  if (failure.empty()) return nullptr;
+  return {{"error", failure}, {"cancelled", true}};
+}
+
+void RendezvousServer::State::fail_fences() {
+  const nlohmann::json reply = failure_answer();
+  if (reply.is_null()) return;
+  for (Client& client : clients) {
+    if (!client.fence_ends) continue;
+    client.fence_began.reset();
+    client.fence_ends.reset();
+    if (!send_message(client.socket, reply).is_ok()) client.is_closed = true;
+  }
+}
+
 std::string RendezvousServer::State::missing_at_fence() const {
-  std::vector<std::string> missing;
+  std::vector<int> missing;
   for (int rank = 0; rank < world_size; ++rank)
     if (std::none_of(clients.begin(), clients.end(), [&](const Client& c) { return c.rank == rank && c.fence_ends; }))
-      missing.push_back(std::to_string(rank));
-  return join(missing, ", ");
+      missing.push_back(rank);
+  return names_of_ranks(missing, short_host_name());
 }
 
 void RendezvousServer::State::expire_fences() {
@@ -144,8 +169,7 @@ void RendezvousServer::State::expire_fences() {
     client.fence_began.reset();
     client.fence_ends.reset();
     const nlohmann::json reply = {
-        {"error", fmt::format("waited {:.1f} s for the others to start; missing: rank {}", waited, missing)},
-        {"stuck", true}};
+        {"error", fmt::format("{} did not come within {:.1f} s at the start", missing, waited)}, {"stuck", true}};
     if (!send_message(client.socket, reply).is_ok()) client.is_closed = true;
   }
 }
@@ -161,7 +185,7 @@ int RendezvousServer::State::poll_timeout() const {
 
 void RendezvousServer::State::run() {
   for (;;) {
-    std::vector<pollfd> polls = {{stop, POLLIN, 0}, {listener, POLLIN, 0}};
+    std::vector<pollfd> polls = {{stop, POLLIN, 0}, {listener, POLLIN, 0}, {news, POLLIN, 0}};
     std::vector<Client*> polled;
     for (Client& client : clients) {
       polls.push_back({client.socket, POLLIN, 0});
@@ -170,7 +194,12 @@ void RendezvousServer::State::run() {
     poll(polls.data(), polls.size(), poll_timeout());
     if (polls[0].revents != 0) return;
     for (size_t i = 0; i < polled.size(); ++i)
-      if (polls[i + 2].revents != 0) read_client(*polled[i]);
+      if (polls[i + 3].revents != 0) read_client(*polled[i]);
+    if (polls[2].revents != 0) {
+      eventfd_t ignored = 0;
+      eventfd_read(news, &ignored);
+      fail_fences();
+    }
     expire_fences();
     if (polls[1].revents != 0) accept_client();
     clients.remove_if([](const Client& client) { return client.is_closed && (close(client.socket), true); });
@@ -185,11 +214,20 @@ Result<std::unique_ptr<RendezvousServer>> RendezvousServer::listen(int world_siz
   state->address = {"altiplano-" + random_hex(8), random_hex(16)};
   ALTIPLANO_ASSIGN(state->listener, listen_local(state->address));
   state->stop = eventfd(0, EFD_CLOEXEC);
+  state->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   return std::make_unique<RendezvousServer>(std::move(state));
 }
 
 void RendezvousServer::serve() {
   state_->thread = std::thread([state = state_.get()] { state->run(); });
+}
+
+void RendezvousServer::fail(const std::string& reason) {
+  {
+    std::lock_guard lock(state_->mutex);
+    if (state_->failure.empty()) state_->failure = reason;
+  }
+  eventfd_write(state_->news, 1);
 }
 
 std::string RendezvousServer::address() const {
@@ -204,6 +242,7 @@ RendezvousServer::~RendezvousServer() {
   for (const Client& client : state_->clients) close(client.socket);
   close(state_->listener);
   close(state_->stop);
+  close(state_->news);
 }
 
 }  // namespace altiplano

@@ -1,27 +1,71 @@
 #include "framework/launch/stop_signal.hpp"
 
 #include <signal.h>
+#include <unistd.h>
 
-#include <initializer_list>
+#include <cstring>
+
+#include "framework/base/status.hpp"
 
 namespace altiplano {
 
 namespace {
+
+constexpr int kStopSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP};
+
 volatile sig_atomic_t g_signal = 0;
+char g_message[256];
+
 void note_signal(int number) {
   if (g_signal == 0) g_signal = number;
 }
+
+void print_and_exit(int /*number*/) {
+  const ssize_t written = write(STDERR_FILENO, g_message, std::strlen(g_message));
+  (void)written;  // the exit code says it too
+  _exit(exit_code_of(StatusCode::kStoppedEarly));
+}
+
+bool is_ignored(int number) {
+  struct sigaction now = {};
+  return sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+void handle(void (*handler)(int)) {
+  const sigset_t set = stop_signals();
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  for (int number : kStopSignals)
+    if (sigismember(&set, number) == 1) sigaction(number, &action, nullptr);
+  sigprocmask(SIG_UNBLOCK, &set, nullptr);
+}
+
 }  // namespace
 
+sigset_t stop_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int number : kStopSignals)
+    if (number != SIGHUP || !is_ignored(SIGHUP)) sigaddset(&set, number);
+  return set;
+}
+
 void catch_stop_signals() {
-  struct sigaction action = {};
-  action.sa_handler = note_signal;
-  action.sa_flags = SA_RESTART;
-  for (int number : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) sigaction(number, &action, nullptr);
+  handle(note_signal);
 }
 
 int stop_signal() {
   return g_signal;
+}
+
+void exit_on_stop_signals(const std::string& message) {
+  std::strncpy(g_message, message.c_str(), sizeof(g_message) - 1);
+  handle(print_and_exit);
+}
+
+void ignore_stop_signals() {
+  for (int number : kStopSignals) signal(number, SIG_IGN);
 }
 
 }  // namespace altiplano

@@ -54,8 +54,9 @@ Status check_can_start(const Job& job) {
 }
 
 Result<std::unique_ptr<Trainer>> Trainer::create(const Job& job, const RankEnvironment& environment,
-                                                 Rendezvous& rendezvous, std::function<bool()> stop_requested) {
-  std::unique_ptr<Trainer> trainer(new Trainer(job, environment, std::move(stop_requested)));
+                                                 Rendezvous& rendezvous, const RankReport& report,
+                                                 std::function<bool()> stop_requested) {
+  std::unique_ptr<Trainer> trainer(new Trainer(job, environment, report, std::move(stop_requested)));
   Status status = trainer->open(rendezvous);
   if (!status.is_ok()) {
     trainer->abort(status);
@@ -225,6 +226,7 @@ Status Trainer::report_memory() {
 
 /// True: stop after this step.
 Result<bool> Trainer::step() {
+  report_.set(RankPhase::kTraining, step_ + 1);
   auto begin = std::chrono::steady_clock::now();
   StepMetrics metrics;
   metrics.step = step_ + 1;
@@ -276,6 +278,7 @@ Status Trainer::check_divergence(const StepMetrics& metrics) {
 
 Status Trainer::validate() {
   if (source_->num_validation_samples() == 0) return Status::ok();
+  report_.set(RankPhase::kValidating, step_);
   int64_t batch = job_.plan.global_batch;
   int64_t batches =
       std::min(options_.get_int("train.validation_batches"), (source_->num_validation_samples() + batch - 1) / batch);
@@ -304,6 +307,7 @@ Status Trainer::barrier() {
 
 Status Trainer::save() {
   if (saved_step_ == step_) return Status::ok();
+  report_.set(RankPhase::kSaving, step_);
   auto begin = std::chrono::steady_clock::now();
   if (is_first_rank()) discard_unfinished(checkpoint_directory_, step_);
   ALTIPLANO_RETURN_IF_ERROR(barrier());

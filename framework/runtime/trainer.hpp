@@ -7,6 +7,7 @@
 #include <string>
 
 #include "framework/checkpoint/restore.hpp"
+#include "framework/launch/rank_board.hpp"
 #include "framework/launch/rank_environment.hpp"
 #include "framework/runtime/batch_input.hpp"
 #include "framework/runtime/executor.hpp"
@@ -25,19 +26,23 @@ struct TrainSummary {
 
 class Trainer {
  public:
-  /// Collective. `stop_requested`: polled once per step. Everything must outlive the trainer.
+  /// Collective. `report`: told what the rank is doing. `stop_requested`: polled once per step. Everything must outlive
+  /// the trainer.
   static Result<std::unique_ptr<Trainer>> create(const Job& job, const RankEnvironment& environment,
-                                                 Rendezvous& rendezvous, std::function<bool()> stop_requested);
+                                                 Rendezvous& rendezvous, const RankReport& report,
+                                                 std::function<bool()> stop_requested);
   ~Trainer();
   Result<TrainSummary> run();
   /// Tells the other ranks that this one failed.
   void abort(const Status& status);
 
  private:
-  Trainer(const Job& job, const RankEnvironment& environment, std::function<bool()> stop_requested)
+  Trainer(const Job& job, const RankEnvironment& environment, const RankReport& report,
+          std::function<bool()> stop_requested)
       : job_(job),
         options_(job.config.options),
         environment_(environment),
+        report_(report),
         stop_requested_(std::move(stop_requested)) {}
   Status open(Rendezvous& rendezvous);
   Result<std::optional<Checkpoint>> choose_checkpoint(Rendezvous& rendezvous);
@@ -56,6 +61,7 @@ class Trainer {
   const Job& job_;
   const Options& options_;
   const RankEnvironment& environment_;
+  const RankReport& report_;
   std::function<bool()> stop_requested_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Communicator> communicator_;

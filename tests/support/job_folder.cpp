@@ -200,10 +200,11 @@ double largest_difference_of_checkpoints(const std::string& a, const std::string
   return largest;
 }
 
-BackgroundRun::BackgroundRun(const JobFolder& folder, const std::string& arguments, const std::string& name)
+BackgroundRun::BackgroundRun(const JobFolder& folder, const std::string& arguments, const std::string& name,
+                             const std::string& environment)
     : output_path_(folder / (name + ".out")) {
-  std::string command =
-      fmt::format("cd {} && exec {} {} </dev/null >{} 2>&1", folder.path(), kProgram, arguments, output_path_);
+  std::string command = fmt::format("cd {} && exec env {} {} {} </dev/null >{} 2>&1", folder.path(), environment,
+                                    kProgram, arguments, output_path_);
   process_ = fork();
   if (process_ == 0) {
     execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
@@ -234,14 +235,15 @@ std::string BackgroundRun::output() const {
   return text_of_file(output_path_);
 }
 
+bool BackgroundRun::has_ended() {
+  if (process_ > 0 && waitpid(process_, &status_, WNOHANG) == process_) process_ = -1;
+  return process_ <= 0;
+}
+
 int BackgroundRun::wait(std::chrono::seconds limit) {
   auto end = std::chrono::steady_clock::now() + limit;
   while (std::chrono::steady_clock::now() < end) {
-    int status = 0;
-    if (waitpid(process_, &status, WNOHANG) == process_) {
-      process_ = -1;
-      return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    }
+    if (has_ended()) return WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   BOOST_FAIL("still running after " << limit.count() << " s: " << output());

@@ -57,18 +57,21 @@ double largest_difference_of_checkpoints(const std::string& a, const std::string
 /// The program in the background.
 class BackgroundRun {
  public:
-  /// Output of both kinds goes to <folder>/NAME.out.
-  BackgroundRun(const JobFolder& folder, const std::string& arguments, const std::string& name);
+  /// Output of both kinds goes to <folder>/NAME.out. `environment`: "NAME=value" with blanks between, quoted for a shell.
+  BackgroundRun(const JobFolder& folder, const std::string& arguments, const std::string& name,
+                const std::string& environment = "");
   ~BackgroundRun();  ///< kills what still runs
   pid_t launcher() const { return process_; }
   /// The process of a rank; 0 when there is none (yet).
   pid_t rank(int rank) const;
+  bool has_ended();
   std::string output() const;
   /// Exit code, 128 + n for signal n; fails the test after `limit`.
   int wait(std::chrono::seconds limit = std::chrono::seconds(120));
 
  private:
   pid_t process_ = -1;
+  int status_ = 0;
   std::string output_path_;
 };
 

@@ -11,15 +11,13 @@ namespace {
 
 constexpr uint64_t kCapabilities = kCommNeedsHostProgress | kCommDeterministic | kCommBetweenProcesses;
 
-/// What rank 0 tells the others: "path <path>" or "error <text>".
+/// What rank 0 tells the others: "at <address>" or "error <text>".
 std::string announcement(const Result<ShmSegment>& segment) {
-  return segment.is_ok() ? "path " + segment->path() : "error " + segment.status().message();
+  return segment.is_ok() ? "at " + segment->address() : "error " + segment.status().message();
 }
 
-Result<ShmSegment> create_segment(const Rendezvous& rendezvous, const SegmentShape& shape) {
-  const std::string directory = shm_directory();
-  remove_stale_segments(directory);
-  auto segment = ShmSegment::create(directory, rendezvous.job_id(), segment_bytes(shape));
+Result<ShmSegment> create_segment(const SegmentShape& shape) {
+  auto segment = ShmSegment::create(shm_directory(), segment_bytes(shape));
   if (segment.is_ok()) initialize_segment(segment->memory().get(), shape);
   return segment;
 }
@@ -27,7 +25,7 @@ Result<ShmSegment> create_segment(const Rendezvous& rendezvous, const SegmentSha
 Result<std::shared_ptr<void>> attach_segment(Rendezvous& rendezvous, const SegmentShape& shape) {
   ALTIPLANO_ASSIGN(const std::string text, rendezvous.get(RankId(0), "comm/shm"));
   const std::string rest = text.substr(text.find(' ') + 1);
-  if (text.rfind("path ", 0) != 0) return Status(StatusCode::kRuntimeFailure, rest);
+  if (text.rfind("at ", 0) != 0) return Status(StatusCode::kCancelled, "rank 0 failed first: " + rest);
   return ShmSegment::attach(rest, segment_bytes(shape));
 }
 
@@ -40,9 +38,9 @@ class ShmBackend final : public CommBackend {
     SegmentAttachment attachment;
     attachment.scope = FutexScope::kShared;
     attachment.shape = segment_shape(rendezvous.world_size(), options.chunk_bytes);
-    std::optional<Result<ShmSegment>> made;  // keeps the name until all are attached
+    std::optional<Result<ShmSegment>> made;  // keeps the address until all are attached
     if (rendezvous.rank().value == 0) {
-      made.emplace(create_segment(rendezvous, attachment.shape));
+      made.emplace(create_segment(attachment.shape));
       ALTIPLANO_RETURN_IF_ERROR(rendezvous.put("comm/shm", announcement(*made)));
     }
     ALTIPLANO_RETURN_IF_ERROR(rendezvous.fence(options.deadline));

@@ -1,5 +1,6 @@
 #pragma once
-// Files of shared memory: made, reserved, mapped, unlinked, and those of dead jobs removed.
+// Files of shared memory: made, reserved, mapped. They never have a name, so that no death of any process at any moment
+// leaves one behind: the memory is gone with the last process that maps it.
 #include <memory>
 #include <string>
 
@@ -10,29 +11,27 @@ namespace altiplano {
 /// Where segments lie: $ALTIPLANO_SHM_DIR or /dev/shm.
 std::string shm_directory();
 
-/// A segment under its name. The creator's lock on it is held as long as this object lives.
+/// A segment and the creator's hold of it, by which others can map it.
 class ShmSegment {
  public:
-  /// A new, zeroed segment of `bytes`, all of them reserved. Not enough room: names what is needed and what there is.
-  static Result<ShmSegment> create(const std::string& directory, const std::string& job_id, size_t bytes);
-  /// Maps an existing one, which must have exactly `bytes`.
-  static Result<std::shared_ptr<void>> attach(const std::string& path, size_t bytes);
+  /// A new, zeroed segment of `bytes`, all of them reserved. Not enough room: kInvalidArgument that names what is
+  /// needed and what there is.
+  static Result<ShmSegment> create(const std::string& directory, size_t bytes);
+  /// Maps an existing one by its address; it must have exactly `bytes`.
+  static Result<std::shared_ptr<void>> attach(const std::string& address, size_t bytes);
 
   ShmSegment(ShmSegment&& other) noexcept;
   ShmSegment& operator=(ShmSegment&& other) = delete;
-  ~ShmSegment();  ///< removes the name, if it is still there; the memory lives on while mapped
+  ~ShmSegment();  ///< ends the address; the memory lives on while mapped
 
-  const std::string& path() const { return path_; }
+  /// "<device> <inode> /proc/<creator>/fd/<n>": the first two tell that the third is still the creator's.
+  std::string address() const;
   const std::shared_ptr<void>& memory() const { return memory_; }
 
  private:
-  ShmSegment(std::string path, int file) : path_(std::move(path)), file_(file) {}
-  std::string path_;
+  explicit ShmSegment(int file) : file_(file) {}
   int file_ = -1;
   std::shared_ptr<void> memory_;
 };
-
-/// Removes segments of this user whose creator is dead; returns how many.
-int remove_stale_segments(const std::string& directory);
 
 }  // namespace altiplano

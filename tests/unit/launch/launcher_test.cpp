@@ -43,6 +43,12 @@ Launched launch(const TemporaryDirectory& folder, int ranks, const std::string& 
           std::chrono::duration<double>(Clock::now() - begin).count()};
 }
 
+/// A rank's log without the line that names the job.
+std::string log_of(const TemporaryDirectory& folder, int rank) {
+  const std::string text = read_bytes(folder / fmt::format("logs/rank-{}.log", rank));
+  return text.starts_with("== job ") ? text.substr(text.find('\n') + 1) : "no header: " + text;
+}
+
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
@@ -74,7 +80,7 @@ BOOST_AUTO_TEST_CASE(the_console_shows_errors_of_every_rank) {
   const auto run = launch(folder, 3, "echo trouble of $ALTIPLANO_RANK >&2");
   for (const char* line : {"trouble of 0\n", "rank 1: trouble of 1\n", "rank 2: trouble of 2\n"})
     BOOST_TEST(contains(run.err, line), run.err);
-  BOOST_TEST(read_bytes(folder / "logs/rank-2.log") == "trouble of 2\n");
+  BOOST_TEST(log_of(folder, 2) == "trouble of 2\n");
 }
 
 BOOST_AUTO_TEST_CASE(the_first_rank_that_fails_ends_the_job_and_is_named_with_its_error) {
@@ -163,9 +169,9 @@ BOOST_AUTO_TEST_CASE(ranks_die_with_their_launcher) {
   std::vector<int> ranks;
   for (int rank = 0; rank < 2; ++rank) {
     const std::string log = folder / fmt::format("logs/rank-{}.log", rank);
-    const auto complete = [&] { return access(log.c_str(), R_OK) == 0 && contains(read_bytes(log), "\n"); };
+    const auto complete = [&] { return access(log.c_str(), R_OK) == 0 && contains(log_of(folder, rank), "\n"); };
     BOOST_REQUIRE(eventually(complete));
-    ranks.push_back(std::stoi(read_bytes(log)));
+    ranks.push_back(std::stoi(log_of(folder, rank)));
   }
   kill(launcher, SIGKILL);
   waitpid(launcher, nullptr, 0);
@@ -189,7 +195,7 @@ BOOST_AUTO_TEST_CASE(a_command_that_cannot_run_is_named) {
 BOOST_AUTO_TEST_CASE(pinned_ranks_have_one_share_of_the_processors_each) {
   TemporaryDirectory folder;
   launch(folder, 2, "grep Cpus_allowed_list /proc/self/status", true);
-  const std::string first = read_bytes(folder / "logs/rank-0.log"), second = read_bytes(folder / "logs/rank-1.log");
+  const std::string first = log_of(folder, 0), second = log_of(folder, 1);
   cpu_set_t mask;
   BOOST_REQUIRE(sched_getaffinity(0, sizeof(mask), &mask) == 0);
   BOOST_TEST(first.starts_with("Cpus_allowed_list:"));

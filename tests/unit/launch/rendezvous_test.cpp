@@ -58,8 +58,10 @@ BOOST_AUTO_TEST_CASE(a_fence_says_which_ranks_are_missing) {
   for (const auto& statuses : {run_ranks_all(4, function), run_processes_all(4, function)})
     for (size_t rank : {0u, 2u}) {
       BOOST_TEST((statuses[rank].code() == StatusCode::kPeerStuck));
-      BOOST_TEST(contains(statuses[rank].message(), "missing: rank 1, 3"), statuses[rank].to_string());
-      BOOST_TEST(contains(statuses[rank].message(), fmt::format("rank {}", rank)), statuses[rank].to_string());
+      const std::string message = statuses[rank].message();
+      BOOST_TEST(message.starts_with("rank 1 ("), message);
+      BOOST_TEST(contains(message, ", local 1), rank 3 ("), message);
+      BOOST_TEST(contains(message, fmt::format("noticed by rank {}", rank)), message);
     }
 }
 
@@ -71,6 +73,21 @@ BOOST_AUTO_TEST_CASE(the_first_failure_in_time_is_returned_with_its_rank) {
   });
   BOOST_TEST(contains(status.to_string(), "broken"), status.to_string());
   BOOST_TEST(contains(status.to_string(), "on rank 2"), status.to_string());
+}
+
+BOOST_AUTO_TEST_CASE(who_waits_is_told_at_once_when_another_rank_has_failed) {
+  auto server = RendezvousServer::listen(2).value();
+  server->serve();
+  auto rank = connect_local_rendezvous(server->address(), RankId(0), 2, "job").value();
+  std::thread failing([&] {
+    std::this_thread::sleep_for(100ms);
+    server->fail("rank 1 (n1, local 1) failed first: it was killed");
+  });
+  const Status waited = rank->fence(60s);
+  failing.join();
+  BOOST_TEST((waited.code() == StatusCode::kCancelled), waited.to_string());
+  BOOST_TEST(waited.message() == "rank 1 (n1, local 1) failed first: it was killed");
+  BOOST_TEST((rank->put("key", "value").code() == StatusCode::kCancelled));
 }
 
 BOOST_AUTO_TEST_CASE(the_server_refuses_who_does_not_belong) {

@@ -1,0 +1,107 @@
+#include "framework/launch/rank_board.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace altiplano {
+namespace {
+
+constexpr int kPhaseBits = 8;
+
+/// Phase and step in one word, so that a reader never sees one of each.
+struct alignas(64) Slot {
+  std::atomic<uint64_t> word;
+};
+
+size_t board_bytes(int ranks) {
+  return sizeof(Slot) * static_cast<size_t>(ranks);
+}
+
+std::atomic<uint64_t>& word_of(const std::shared_ptr<void>& memory, int rank) {
+  return static_cast<Slot*>(memory.get())[rank].word;
+}
+
+Result<std::shared_ptr<void>> map(int file, size_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (memory == MAP_FAILED) return runtime_failure("board of the ranks: mmap: {}", std::strerror(errno));
+  return std::shared_ptr<void>(memory, [bytes](void* p) { munmap(p, bytes); });
+}
+
+}  // namespace
+
+std::string to_string(const RankActivity& activity) {
+  switch (activity.phase) {
+    case RankPhase::kAbsent:
+      return {};
+    case RankPhase::kStarting:
+      return "while starting";
+    case RankPhase::kTraining:
+      return fmt::format("in step {}", activity.step);
+    case RankPhase::kValidating:
+      return fmt::format("while validating after step {}", activity.step);
+    case RankPhase::kSaving:
+      return fmt::format("while saving step {}", activity.step);
+    case RankPhase::kDone:
+      return fmt::format("after the last step {}", activity.step);
+  }
+  return {};
+}
+
+Result<RankBoard> RankBoard::create(int ranks) {
+  const int file = memfd_create("altiplano-board", MFD_CLOEXEC);
+  if (file < 0) return runtime_failure("board of the ranks: memfd_create: {}", std::strerror(errno));
+  RankBoard board(file, nullptr);
+  if (ftruncate(file, static_cast<off_t>(board_bytes(ranks))) != 0)
+    return runtime_failure("board of the ranks: {}", std::strerror(errno));
+  ALTIPLANO_ASSIGN(board.memory_, map(file, board_bytes(ranks)));
+  return board;
+}
+
+RankBoard::RankBoard(RankBoard&& other) noexcept
+    : file_(std::exchange(other.file_, -1)), memory_(std::move(other.memory_)) {}
+
+RankBoard::~RankBoard() {
+  if (file_ >= 0) close(file_);
+}
+
+std::string RankBoard::address() const {
+  return fmt::format("/proc/{}/fd/{}", getpid(), file_);
+}
+
+RankActivity RankBoard::of(int rank) const {
+  const uint64_t word = word_of(memory_, rank).load(std::memory_order_acquire);
+  return {static_cast<RankPhase>(word & ((1u << kPhaseBits) - 1)), static_cast<int64_t>(word >> kPhaseBits)};
+}
+
+Result<RankReport> RankReport::open(const std::string& address, RankId rank, int ranks) {
+  RankReport report;
+  report.rank_ = rank.value;
+  if (address.empty()) return report;
+  const int file = ::open(address.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0)
+    return runtime_failure("ALTIPLANO_BOARD: cannot open {}: {}; is the launcher still running?", address,
+                           std::strerror(errno));
+  struct stat info {};
+  const bool fits = fstat(file, &info) == 0 && info.st_size == static_cast<off_t>(board_bytes(ranks));
+  auto memory = fits ? map(file, board_bytes(ranks))
+                     : Result<std::shared_ptr<void>>(
+                           invalid_argument("ALTIPLANO_BOARD: {} is no board of {} ranks", address, ranks));
+  close(file);
+  ALTIPLANO_ASSIGN(report.memory_, std::move(memory));
+  return report;
+}
+
+void RankReport::set(RankPhase phase, int64_t step) const {
+  if (memory_ == nullptr) return;
+  const uint64_t word = static_cast<uint64_t>(step) << kPhaseBits | static_cast<uint64_t>(phase);
+  word_of(memory_, rank_).store(word, std::memory_order_release);
+}
+
+}  // namespace altiplano

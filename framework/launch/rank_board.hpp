@@ -1,0 +1,56 @@
+#pragma once
+// RankBoard: memory that the launcher shares with its ranks, where each says what it is doing. It outlives a rank, so
+// that after a death the launcher still knows the step; and a rank that ends with exit code 0 without having said that
+// it is done has failed.
+//
+// A memory file without a name: nothing is left behind by a kill. Ranks open it as /proc/<launcher>/fd/<n>, the value
+// of ALTIPLANO_BOARD. One word per rank, written by it alone; thread-safe.
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "framework/base/ids.hpp"
+#include "framework/base/status.hpp"
+
+namespace altiplano {
+
+enum class RankPhase : uint8_t { kAbsent, kStarting, kTraining, kValidating, kSaving, kDone };
+
+struct RankActivity {
+  RankPhase phase = RankPhase::kAbsent;
+  int64_t step = 0;
+};
+
+/// "in step 12", "while starting", "while saving step 12"; empty for kAbsent.
+std::string to_string(const RankActivity& activity);
+
+/// The launcher's side.
+class RankBoard {
+ public:
+  static Result<RankBoard> create(int ranks);
+  RankBoard(RankBoard&& other) noexcept;
+  RankBoard& operator=(RankBoard&&) = delete;
+  ~RankBoard();
+  std::string address() const;
+  RankActivity of(int rank) const;
+
+ private:
+  RankBoard(int file, std::shared_ptr<void> memory) : file_(file), memory_(std::move(memory)) {}
+  int file_ = -1;
+  std::shared_ptr<void> memory_;
+};
+
+/// A rank's side. Without a launcher nobody reads it and everything is a no-op.
+class RankReport {
+ public:
+  RankReport() = default;
+  /// Empty address: no launcher. One that cannot be opened: kRuntimeFailure, the launcher is gone.
+  static Result<RankReport> open(const std::string& address, RankId rank, int ranks);
+  void set(RankPhase phase, int64_t step) const;
+
+ private:
+  std::shared_ptr<void> memory_;
+  int rank_ = 0;
+};
+
+}  // namespace altiplano

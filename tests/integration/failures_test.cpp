@@ -1,0 +1,73 @@
+// What goes wrong while a job runs, through the program and with real signals: a table of (fault, instant, victim).
+// tests/slow/failures_test.cpp is the long form, at random instants.
+#include <signal.h>
+
+#include <boost/test/unit_test.hpp>
+
+#include "tests/support/faults.hpp"
+
+namespace altiplano::test {
+
+namespace {
+
+constexpr int kSaved = 75, kStuck = 124;
+const Instant kAtOnce{0, 0}, kEarly{0, 50}, kRunning{2, 30};
+
+const Fault kTable[] = {
+    {"kill_early", SIGKILL, kEarly, 0, "", 128 + SIGKILL,
+     "error: rank 0 (|, local 0) was killed by signal 9 (Killed) while starting"},
+    {"kill", SIGKILL, kRunning, 3, "", 128 + SIGKILL,
+     "error: rank 3 (|, local 3) was killed by signal 9 (Killed) in step "},
+    {"segv", SIGSEGV, kRunning, 1, "", 128 + SIGSEGV,
+     "error: rank 1 (|was killed by signal 11 (Segmentation fault) in step "},
+    {"stop", SIGSTOP, kRunning, 2, "", kStuck,
+     "error: rank 2 (|, local 2) stopped answering at step |its process is stopped (SIGSTOP)"},
+    {"stop_early", SIGSTOP, kAtOnce, 1, "", kStuck, "error: rank 1 (|, local 1) "},
+    {"exit_0",
+     0,
+     {},
+     2,
+     "what=exit0 rank=2 step=3",
+     1,
+     "error: rank 2 (|ended with exit code 0 before the run was done in step 3"},
+    {"device_error",
+     0,
+     {},
+     1,
+     "what=error rank=1 step=2",
+     1,
+     "error: rank 1 (|failed with exit code 1 in step 2: the device broke down"},
+    {"hang", 0, {}, 3, "what=hang rank=3 step=2", kStuck, "error: rank 3 (|, local 3) stopped answering at step 2 in "},
+    {"term_rank_at_once", SIGTERM, kAtOnce, 1, "", kSaved, "note: saved and stopped early after step 1"},
+    {"int_launcher", SIGINT, kRunning, kLauncher, "", kSaved, "note: saved and stopped early after step "},
+    {"usr1_rank", SIGUSR1, kRunning, 3, "", kSaved, "note: saved and stopped early after step "},
+    {"hup_launcher", SIGHUP, kRunning, kLauncher, "", kSaved, "note: saved and stopped early after step "},
+    {"int_twice", SIGINT, kRunning, kLauncher, "", 128 + SIGINT, "error: killed, as a second SIGINT asked", 2},
+    {"launcher_killed_early", SIGKILL, kEarly, kLauncher, "", 128 + SIGKILL, ""},
+    {"launcher_killed", SIGKILL, kRunning, kLauncher, "", 128 + SIGKILL, ""},
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(failures)
+
+BOOST_AUTO_TEST_CASE(whatever_happens_the_run_is_down_in_time_the_cause_is_the_last_line_and_nothing_is_left) {
+  FaultyJob job;
+  for (const Fault& fault : kTable) BOOST_TEST(job.check(fault), fault.name << " never happened");
+}
+
+BOOST_AUTO_TEST_CASE(a_log_folder_used_again_says_where_each_run_begins) {
+  FaultyJob job;
+  for (int i = 0; i < 2; ++i) job.folder().launch(2, "run", "train.max_steps=2");
+  const std::string log = read_bytes(job.folder() / "run/logs/rank-0.log");
+  BOOST_TEST(log.starts_with("== job local-"), log);
+  const size_t second = log.find("\n== job local-");
+  BOOST_REQUIRE(second != std::string::npos);
+  BOOST_TEST(has(log.substr(0, second), "done      2 steps"), log);
+  BOOST_TEST(has(log.substr(second), "rank 0 of 2 on "), log);
+  BOOST_TEST(log.find("\n== job local-", second + 1) == std::string::npos, log);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace altiplano::test

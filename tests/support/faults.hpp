@@ -1,0 +1,52 @@
+#pragma once
+// One thing that goes wrong with a running job, as a row of a table (fault, instant, victim), and what must then hold
+// for every job: an end within the stated time, the right exit code, the first failing rank on the last line, no
+// process and no shared memory left.
+#include <optional>
+#include <string>
+
+#include "tests/support/job_folder.hpp"
+
+namespace altiplano::test {
+
+constexpr int kLauncher = -1;
+
+struct Instant {
+  int64_t step = 0;      ///< after this step is in the metrics; 0: counted from the start
+  int milliseconds = 0;  ///< and then this much later; from the start, it counts from the victim's first moment
+};
+
+struct Fault {
+  const char* name;
+  int signal = 0;  ///< sent to the victim; 0: the device does it (`device`)
+  Instant instant;
+  int victim = kLauncher;
+  const char* device = "";  ///< ALTIPLANO_TEST_FAULT of device/faulty
+  int exit_code = 0;
+  const char* last_line = "";  ///< parts of the last line printed, divided by '|'
+  int signals = 1;             ///< how often it is sent, 20 ms apart
+};
+
+/// A small job of four ranks that would go on for ever; the shared memory of its ranks lies in <folder>/shm.
+class FaultyJob {
+ public:
+  FaultyJob();
+  const JobFolder& folder() const { return folder_; }
+  std::string arguments(const std::string& run, const std::string& settings = "") const;
+  std::string environment(const std::string& device_fault = "") const;
+  /// Runs the job into folder NAME and lets the fault happen; checks all that the row says. False: the victim was gone
+  /// before the fault could happen.
+  bool check(const Fault& fault) const;
+  /// No process whose working folder is this job's is there, nor a file in <folder>/shm.
+  void check_nothing_left(const std::string& name) const;
+  int64_t steps_done(const std::string& run) const;
+
+ private:
+  JobFolder folder_;
+};
+
+/// The last line that is not empty.
+std::string last_line(std::string text);
+bool has(const std::string& text, const std::string& part);
+
+}  // namespace altiplano::test
