@@ -4,7 +4,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "tests/support/faults.hpp"
+#include "tests/support/faulty_job.hpp"
 
 namespace altiplano::test {
 
@@ -13,7 +13,7 @@ namespace {
 constexpr int kSaved = 75, kStuck = 124;
 const Instant kAtOnce{0, 0}, kEarly{0, 50}, kRunning{2, 30};
 
-const Fault kTable[] = {
+const RunFault kTable[] = {
     {"kill_early", SIGKILL, kEarly, 0, "", 128 + SIGKILL,
      "error: rank 0 (|, local 0) was killed by signal 9 (Killed) while starting"},
     {"kill", SIGKILL, kRunning, 3, "", 128 + SIGKILL,
@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_SUITE(failures)
 
 BOOST_AUTO_TEST_CASE(whatever_happens_the_run_is_down_in_time_the_cause_is_the_last_line_and_nothing_is_left) {
   FaultyJob job;
-  for (const Fault& fault : kTable) BOOST_TEST(job.check(fault), fault.name << " never happened");
+  for (const RunFault& fault : kTable) BOOST_TEST(job.check(fault), fault.name << " never happened");
 }
 
 BOOST_AUTO_TEST_CASE(a_log_folder_used_again_says_where_each_run_begins) {

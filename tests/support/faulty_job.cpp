@@ -1,9 +1,8 @@
-#include "tests/support/faults.hpp"
-
-#include <signal.h>
-#include <unistd.h>
+#include "tests/support/faulty_job.hpp"
 
 #include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
@@ -76,7 +75,7 @@ int64_t FaultyJob::steps_done(const std::string& run) const {
   return lines.empty() ? 0 : lines.back()["step"].get<int64_t>();
 }
 
-bool FaultyJob::check(const Fault& fault) const {
+bool FaultyJob::check(const RunFault& fault) const {
   const std::string name = fault.name;
   const bool by_device = fault.signal == 0;
   BackgroundRun run(folder_, arguments(name, by_device ? "device.kind=faulty plugins.path=[plugins]" : ""), name,

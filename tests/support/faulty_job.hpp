@@ -16,7 +16,7 @@ struct Instant {
   int milliseconds = 0;  ///< and then this much later; from the start, it counts from the victim's first moment
 };
 
-struct Fault {
+struct RunFault {
   const char* name;
   int signal = 0;  ///< sent to the victim; 0: the device does it (`device`)
   Instant instant;
@@ -36,7 +36,7 @@ class FaultyJob {
   std::string environment(const std::string& device_fault = "") const;
   /// Runs the job into folder NAME and lets the fault happen; checks all that the row says. False: the victim was gone
   /// before the fault could happen.
-  bool check(const Fault& fault) const;
+  bool check(const RunFault& fault) const;
   /// No process whose working folder is this job's is there, nor a file in <folder>/shm.
   void check_nothing_left(const std::string& name) const;
   int64_t steps_done(const std::string& run) const;
