@@ -14,6 +14,10 @@ namespace altiplano {
 struct ModelRequest {
   int64_t global_batch = 1;  ///< samples per step: dim 0 of the inputs
   int64_t sequence_length = 1;
+  /// Attention stays within a document: the model takes the input kDocumentStartInput.
+  bool separates_documents = false;
+  /// Positions count from 0 in each document of a sample: the model takes the input kPositionsInput.
+  bool restarts_positions = false;
 };
 
 class Model {

@@ -18,6 +18,7 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_data_command(app, exit_code);
   add_doctor_command(app, exit_code);
   add_estimate_command(app, exit_code);
+  add_eval_command(app, exit_code);
   add_generate_command(app, exit_code);
   add_launch_command(app, exit_code);
   add_plan_command(app, exit_code);

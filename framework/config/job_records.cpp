@@ -29,7 +29,19 @@ std::vector<OptionRecord> run_and_model_records() {
 
 std::vector<OptionRecord> data_records() {
   return {
-      {.key = "data.train", .help = "File of training tokens, as `altiplano data pack` writes it."},
+      {.key = "data.train",
+       .type = OptionType::kFiles,
+       .help = "File of training tokens, as `altiplano data pack` writes it, or several mixed by weight: "
+               "`[{path: a.h5, weight: 3}, {path: b.h5, weight: 1}]` takes three of four samples from a.h5."},
+      {.key = "data.documents",
+       .default_value = text("concatenate"),
+       .help = "Several documents in one sample: concatenate lets attention cross from one to the next, packed keeps "
+               "it within each.",
+       .choices = {"concatenate", "packed"}},
+      {.key = "data.positions",
+       .default_value = text("document"),
+       .help = "With data.documents packed: positions count from the start of each document, or through the sample.",
+       .choices = {"document", "sample"}},
       {.key = "data.validation.file", .help = "File of validation tokens; not together with data.validation.fraction."},
       {.key = "data.validation.fraction",
        .type = kFloat,

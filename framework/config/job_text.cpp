@@ -39,6 +39,13 @@ struct YamlValue {
     for (const auto& [key, value] : map) parts.push_back(yaml_text(key) + ": " + yaml_text(value));
     return "{" + join(parts, ", ") + "}";
   }
+  std::string operator()(const std::vector<WeightedFile>& files) const {
+    if (files.size() == 1 && files[0].weight == 1) return yaml_text(files[0].path);
+    std::vector<std::string> parts;
+    for (const auto& [path, weight] : files)
+      parts.push_back(fmt::format("{{path: {}, weight: {}}}", yaml_text(path), weight));
+    return "[" + join(parts, ", ") + "]";
+  }
   template <typename T>
   std::string operator()(const T& value) const {
     return to_string(OptionValue(value));

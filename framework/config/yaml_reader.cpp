@@ -1,6 +1,7 @@
 #include "framework/config/yaml_reader.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -112,7 +113,8 @@ void OptionReader::read_assignment(const std::string& assignment) {
   }
   YamlEntry entry{key, kLast, 0, scalar_node(text)};
   const OptionRecord* record = options_.find_record(key);
-  bool structured = record != nullptr && (is_list(record->type) || record->type == OptionType::kStringMap);
+  bool structured = record != nullptr && (is_list(record->type) || record->type == OptionType::kStringMap ||
+                                          (record->type == OptionType::kFiles && text.starts_with('[')));
   if (structured || text.starts_with('{')) {
     YamlDocument document = parse_yaml(text);
     if (!document.problems.empty()) {
@@ -198,6 +200,7 @@ Result<OptionValue> OptionReader::value_of(const OptionRecord& record, const Yam
   const std::string where = source.start(node.line, node.column, record.key);
   bool is_auto = node.kind == Kind::kScalar && node.scalar == "auto";
   if (is_auto && record.allow_auto) return OptionValue();
+  if (record.type == OptionType::kFiles) return files_of(record, node, source);
   Kind due = record.type == OptionType::kStringMap ? Kind::kMap : is_list(record.type) ? Kind::kList : Kind::kScalar;
   if (node.kind != due) {
     std::string hint = due == Kind::kList && node.kind == Kind::kScalar ? fmt::format("; write [{}]", node.scalar) : "";
@@ -258,6 +261,67 @@ Result<OptionValue> OptionReader::map_of(const OptionRecord& record, const YamlN
     map.emplace_back(entry.key, std::get<std::string>(std::move(value)));
   }
   return OptionValue(std::move(map));
+}
+
+Result<OptionValue> OptionReader::files_of(const OptionRecord& record, const YamlNode& node, const Source& source) {
+  const std::string where = source.start(node.line, node.column, record.key);
+  std::vector<WeightedFile> files;
+  if (node.kind == Kind::kScalar) {
+    ALTIPLANO_ASSIGN(OptionValue path, scalar_of(record, node, where));
+    files.push_back({std::get<std::string>(std::move(path)), 1});
+    return OptionValue(std::move(files));
+  }
+  if (node.kind != Kind::kList || node.items.empty())
+    return expected_but_got(where, node.kind == Kind::kList ? "an empty list" : node_text(node), record);
+  for (size_t i = 0; i < node.items.size(); ++i) {
+    ALTIPLANO_ASSIGN(WeightedFile file, file_of(record, *node.items[i], i, source));
+    bool is_known = std::ranges::any_of(files, [&](const WeightedFile& other) { return other.path == file.path; });
+    if (is_known) {
+      return invalid_argument(
+          "{}: {} is in the list already; give it once, with the sum of the weights",
+          source.start(node.items[i]->line, node.items[i]->column, fmt::format("{}[{}]", record.key, i)), file.path);
+    }
+    files.push_back(std::move(file));
+  }
+  return OptionValue(std::move(files));
+}
+
+/// One item of a mix: a path, or {path: ..., weight: ...}.
+Result<WeightedFile> OptionReader::file_of(const OptionRecord& record, const YamlNode& node, size_t index,
+                                           const Source& source) {
+  const std::string key = fmt::format("{}[{}]", record.key, index);
+  const OptionRecord path_record{.key = key + ".path", .type = OptionType::kString};
+  const OptionRecord weight_record{.key = key + ".weight", .type = OptionType::kFloat};
+  WeightedFile file;
+  auto read = [&](const OptionRecord& of, const YamlNode& from) -> Result<OptionValue> {
+    const std::string where = source.start(from.line, from.column, of.key);
+    if (from.kind != Kind::kScalar || from.scalar.empty()) return expected_but_got(where, node_text(from), of);
+    return scalar_of(of, from, where);
+  };
+  if (node.kind == Kind::kScalar) {
+    ALTIPLANO_ASSIGN(OptionValue path, read(path_record, node));
+    return WeightedFile{std::get<std::string>(std::move(path)), 1};
+  }
+  const std::string where = source.start(node.line, node.column, key);
+  if (node.kind != Kind::kMap)
+    return invalid_argument("{}: got {}, expected a path or {{path: FILE, weight: NUMBER}}", where, node_text(node));
+  for (const auto& entry : node.entries) {
+    if (entry.key == "path") {
+      ALTIPLANO_ASSIGN(OptionValue path, read(path_record, *entry.value));
+      file.path = std::get<std::string>(std::move(path));
+    } else if (entry.key == "weight") {
+      ALTIPLANO_ASSIGN(OptionValue weight, read(weight_record, *entry.value));
+      file.weight = std::get<double>(weight);
+      if (!std::isfinite(file.weight) || file.weight <= 0)
+        return invalid_argument("{}: got {}, expected a number above 0; leave the file out to give it no share",
+                                source.start(entry.value->line, entry.value->column, weight_record.key), file.weight);
+    } else {
+      return invalid_argument("{}: unknown key; known keys: path, weight",
+                              source.start(entry.line, entry.column, key + "." + entry.key));
+    }
+  }
+  if (file.path.empty()) return invalid_argument("{}: path is missing", where);
+  return file;
 }
 
 bool OptionReader::is_first(const std::string& path, const YamlEntry& entry, const Source& source) {

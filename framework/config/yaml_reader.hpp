@@ -56,6 +56,8 @@ class OptionReader {
   Result<OptionValue> value_of(const OptionRecord& record, const YamlNode& node, const Source& source);
   Result<OptionValue> list_of(const OptionRecord& record, const YamlNode& node, const Source& source);
   Result<OptionValue> map_of(const OptionRecord& record, const YamlNode& node, const Source& source);
+  Result<OptionValue> files_of(const OptionRecord& record, const YamlNode& node, const Source& source);
+  Result<WeightedFile> file_of(const OptionRecord& record, const YamlNode& node, size_t index, const Source& source);
   Result<OptionValue> scalar_of(const OptionRecord& record, const YamlNode& node, const std::string& where);
   bool is_first(const std::string& path, const YamlEntry& entry, const Source& source);
   const OptionRecord* find_record_or_alias(const std::string& path, const YamlEntry& entry, const Source& source);

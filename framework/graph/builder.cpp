@@ -94,13 +94,16 @@ ValueId GraphBuilder::reshape(const std::string& name, ValueId x, Shape shape) {
   return op1("reshape", name, {x}, {{"shape", shape}});
 }
 
-ValueId GraphBuilder::attention(const std::string& name, ValueId q, ValueId k, ValueId v, double dropout) {
+ValueId GraphBuilder::attention(const std::string& name, ValueId q, ValueId k, ValueId v, double dropout,
+                                ValueId document_start) {
   if (!status_.is_ok()) return {};
   const Shape& shape = graph_.value(q).shape;
   double scale = shape.empty() ? 1.0 : 1.0 / std::sqrt(static_cast<double>(shape.back()));
   Attributes attributes{{"scale", scale}, {"causal", int64_t{1}}, {"dropout", dropout}};
   if (dropout > 0) attributes.set("stream", name);
-  return op1("attention", name, {q, k, v}, attributes);
+  std::vector<ValueId> inputs = {q, k, v};
+  if (document_start.is_valid()) inputs.push_back(document_start);
+  return op1("attention", name, std::move(inputs), attributes);
 }
 
 std::pair<ValueId, ValueId> GraphBuilder::cross_entropy(const std::string& name, ValueId logits, ValueId labels) {

@@ -29,8 +29,10 @@ class GraphBuilder {
   ValueId embedding(const std::string& name, ValueId table, ValueId ids);
   ValueId slice(const std::string& name, ValueId x, int64_t dim, int64_t start, int64_t length);
   ValueId reshape(const std::string& name, ValueId x, Shape shape);
-  /// q, k, v [b,s,h,k] -> [b,s,h,k]; causal; `dropout` on the probabilities.
-  ValueId attention(const std::string& name, ValueId q, ValueId k, ValueId v, double dropout);
+  /// q, k, v [b,s,h,k] -> [b,s,h,k]; causal; `dropout` on the probabilities. With `document_start` [b,s] (i32),
+  /// position s sees only the positions from document_start[s] on.
+  ValueId attention(const std::string& name, ValueId q, ValueId k, ValueId v, double dropout,
+                    ValueId document_start = {});
   /// logits [b,s,v], labels [b,s] (negative: ignored) -> loss sum and valid token count, both f64 scalars.
   std::pair<ValueId, ValueId> cross_entropy(const std::string& name, ValueId logits, ValueId labels);
   /// Any op by kind.

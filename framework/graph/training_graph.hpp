@@ -11,6 +11,12 @@
 
 namespace altiplano {
 
+// Names of what a model may read besides tokens and labels; all i32 [batch, sequence].
+/// Position in the sample of the first token of each token's document: never decreases, at most the token's own.
+inline constexpr const char* kDocumentStartInput = "document_start";
+/// Position of each token in the model's table of positions.
+inline constexpr const char* kPositionsInput = "positions";
+
 /// Who trains a parameter. `contributions` are produced in backward (several for a parameter used more than once, maybe on
 /// different stages); `gradient` is their sum: it has no producing op, the lowering accumulates it.
 struct ParameterTraining {
@@ -30,7 +36,7 @@ struct OptimizerOptions {
 
 struct TrainingGraph {
   Graph graph;
-  std::vector<ValueId> inputs;  ///< tokens, labels: dim 0 is the global batch, dim 1 the sequence
+  std::vector<ValueId> inputs;  ///< tokens, labels and those below: dim 0 is the global batch, dim 1 the sequence
   ValueId loss_sum;             ///< scalar f64: sum of the loss over valid tokens
   ValueId token_count;          ///< scalar f64: number of valid tokens
   ValueId logits;               ///< for generation and evaluation

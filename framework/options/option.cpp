@@ -26,6 +26,8 @@ const char* to_string(OptionType type) {
       return "list of texts";
     case OptionType::kStringMap:
       return "map of texts";
+    case OptionType::kFiles:
+      return "file, or list of files and {path, weight}";
   }
   return "unknown";
 }
@@ -43,6 +45,14 @@ std::string map_text(const StringMap& map) {
   std::vector<std::string> parts;
   for (const auto& [key, value] : map) parts.push_back(key + ": " + value);
   return "{" + join(parts, ", ") + "}";
+}
+
+/// One file of weight 1 is its path alone; else "[{path: a.h5, weight: 2}, {path: b.h5, weight: 1}]".
+std::string files_text(const std::vector<WeightedFile>& files) {
+  if (files.size() == 1 && files[0].weight == 1) return files[0].path;
+  std::vector<std::string> parts;
+  for (const auto& file : files) parts.push_back(fmt::format("{{path: {}, weight: {}}}", file.path, file.weight));
+  return "[" + join(parts, ", ") + "]";
 }
 
 /// "fp32, bf16 or fp64"
@@ -111,6 +121,11 @@ struct Fits {
     return record.choices.empty() || std::ranges::find(record.choices, value) != record.choices.end();
   }
   bool operator()(const StringMap&) const { return true; }
+  bool operator()(const std::vector<WeightedFile>& files) const {
+    return !files.empty() && std::ranges::all_of(files, [](const WeightedFile& file) {
+      return !file.path.empty() && std::isfinite(file.weight) && file.weight > 0;
+    });
+  }
   template <typename T>
   bool operator()(const std::vector<T>& values) const {
     return list_fits(values, record);
@@ -135,6 +150,7 @@ std::string to_string(const OptionValue& value) {
     std::string operator()(const std::vector<double>& v) const { return list_text(v); }
     std::string operator()(const std::vector<std::string>& v) const { return list_text(v); }
     std::string operator()(const StringMap& v) const { return map_text(v); }
+    std::string operator()(const std::vector<WeightedFile>& v) const { return files_text(v); }
   };
   return std::visit(Print{}, value);
 }
@@ -258,6 +274,9 @@ const std::vector<std::string>& Options::get_strings(const std::string& key) con
 }
 const StringMap& Options::get_map(const std::string& key) const {
   return typed<StringMap>(key);
+}
+const std::vector<WeightedFile>& Options::get_files(const std::string& key) const {
+  return typed<std::vector<WeightedFile>>(key);
 }
 
 std::string Options::to_string() const {

@@ -13,13 +13,30 @@
 
 namespace altiplano {
 
-enum class OptionType : uint8_t { kBool, kInt, kFloat, kString, kIntList, kFloatList, kStringList, kStringMap };
+/// kFiles: one file, or a list of files and {path, weight} that are mixed by weight.
+enum class OptionType : uint8_t {
+  kBool,
+  kInt,
+  kFloat,
+  kString,
+  kIntList,
+  kFloatList,
+  kStringList,
+  kStringMap,
+  kFiles,
+};
 const char* to_string(OptionType type);
 
 /// Free keys (glob patterns, names) to text, in the order written: the first match may win.
 using StringMap = std::vector<std::pair<std::string, std::string>>;
+/// A file and its share among others: any finite weight above 0, relative to the sum of all.
+struct WeightedFile {
+  std::string path;
+  double weight = 1;
+  bool operator==(const WeightedFile&) const = default;
+};
 using OptionValue = std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<int64_t>,
-                                 std::vector<double>, std::vector<std::string>, StringMap>;
+                                 std::vector<double>, std::vector<std::string>, StringMap, std::vector<WeightedFile>>;
 std::string to_string(const OptionValue& value);
 
 struct OptionRecord {
@@ -79,6 +96,7 @@ class Options {
   const std::vector<double>& get_floats(const std::string& key) const;
   const std::vector<std::string>& get_strings(const std::string& key) const;
   const StringMap& get_map(const std::string& key) const;
+  const std::vector<WeightedFile>& get_files(const std::string& key) const;
   /// The value whatever its type; monostate when unset.
   const OptionValue& value(const std::string& key) const;
   /// What the value is while the user gives none: derived, else the record's default.

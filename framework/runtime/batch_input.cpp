@@ -4,19 +4,30 @@
 
 namespace altiplano {
 
-Status BatchInput::fill(ValueId input, const Box& box, void* destination) {
-  int64_t first = first_ + box.origin[0], count = box.extents[0];
-  auto size = static_cast<size_t>(box.num_elements());
-  if (cached_ != first || cached_count_ != count) {
-    token_ids_.resize(size);
-    label_ids_.resize(size);
-    ALTIPLANO_RETURN_IF_ERROR(part_ == Part::kTraining
-                                  ? source_.training_samples(first, count, token_ids_, label_ids_)
-                                  : source_.validation_samples(first, count, token_ids_, label_ids_));
-    cached_ = first;
-    cached_count_ = count;
+BatchInput::BatchInput(const BatchSource& source, const TrainingGraph& graph) : source_(source) {
+  static const std::map<std::string, std::vector<int32_t> Batch::*> kParts = {
+      {"tokens", &Batch::tokens},
+      {"labels", &Batch::labels},
+      {kDocumentStartInput, &Batch::document_start},
+      {kPositionsInput, &Batch::positions}};
+  for (ValueId id : graph.inputs) {
+    auto part = kParts.find(graph.graph.value(id).name);
+    ALTIPLANO_ASSERT(part != kParts.end(), "data has nothing for the input {}", graph.graph.value(id).name);
+    part_of_[id] = part->second;
   }
-  std::memcpy(destination, input == tokens_ ? token_ids_.data() : label_ids_.data(), size * sizeof(int32_t));
+}
+
+Status BatchInput::fill(ValueId input, const Box& box, void* destination) {
+  const int64_t first = first_ + box.origin[0], count = box.extents[0];
+  if (cached_ != first || batch_.count != count) {
+    ALTIPLANO_RETURN_IF_ERROR(part_ == Part::kTraining ? source_.read_training(first, count, batch_)
+                                                       : source_.read_validation(first, count, batch_));
+    cached_ = first;
+  }
+  const std::vector<int32_t>& values = batch_.*part_of_.at(input);
+  ALTIPLANO_ASSERT(box.num_elements() == static_cast<int64_t>(values.size()), "a box of {} values of {}",
+                   box.num_elements(), values.size());
+  std::memcpy(destination, values.data(), values.size() * sizeof(int32_t));
   return Status::ok();
 }
 

@@ -1,7 +1,8 @@
 #pragma once
-// BatchInput: the model's inputs from a BatchSource. Inputs are tokens and labels, in this order.
-#include <vector>
+// BatchInput: the model's inputs from a BatchSource, told apart by their names (framework/graph/training_graph.hpp).
+#include <map>
 
+#include "framework/graph/training_graph.hpp"
 #include "framework/runtime/data/batch_source.hpp"
 #include "framework/runtime/executor.hpp"
 
@@ -10,7 +11,8 @@ namespace altiplano {
 class BatchInput : public InputSource {
  public:
   enum class Part : uint8_t { kTraining, kValidation };
-  BatchInput(const BatchSource& source, ValueId tokens) : source_(source), tokens_(tokens) {}
+  /// `source` must outlive it. An input of another name than tokens, labels, document_start and positions is a bug.
+  BatchInput(const BatchSource& source, const TrainingGraph& graph);
   /// Sample 0 of the coming step (or validation batch) is sample `first` of the run (of the validation part).
   void start(Part part, int64_t first) {
     part_ = part;
@@ -21,10 +23,10 @@ class BatchInput : public InputSource {
 
  private:
   const BatchSource& source_;
-  ValueId tokens_;
+  std::map<ValueId, std::vector<int32_t> Batch::*> part_of_;
   Part part_ = Part::kTraining;
-  int64_t first_ = 0, cached_ = -1, cached_count_ = 0;
-  std::vector<int32_t> token_ids_, label_ids_;
+  int64_t first_ = 0, cached_ = -1;
+  Batch batch_;  ///< what was read last: all inputs of one box of samples
 };
 
 }  // namespace altiplano

@@ -25,7 +25,13 @@ int64_t given(const Options& options, const char* key) {
 
 Result<TrainingGraph> build_graph(const Options& options, int64_t batch, int64_t sequence) {
   ALTIPLANO_ASSIGN(const Model* model, PluginRegistry::instance().model(options.get_string("model.kind")));
-  ALTIPLANO_ASSIGN(ModelGraph forward, model->build(options.section("model"), {batch, sequence}));
+  const bool packed = options.get_string("data.documents") == "packed";
+  const bool restarts = packed && options.get_string("data.positions") == "document";
+  ALTIPLANO_ASSIGN(ModelGraph forward, model->build(options.section("model"), {batch, sequence, packed, restarts}));
+  if (packed && !forward.graph.find_value(kDocumentStartInput).is_valid()) {
+    return invalid_argument("{}: model/{} does not tell documents apart; use concatenate",
+                            options.where("data.documents"), options.get_string("model.kind"));
+  }
   return make_training_graph(std::move(forward), job_dtype(options), job_optimizer(options),
                              static_cast<uint64_t>(options.get_int("train.seed")));
 }

@@ -10,6 +10,7 @@
 #include "framework/config/job_values.hpp"
 #include "framework/plugin/registry.hpp"
 #include "framework/program/lowering.hpp"
+#include "framework/runtime/job_data.hpp"
 #include "framework/runtime/memory_report.hpp"
 #include "framework/runtime/rank_state.hpp"
 
@@ -27,16 +28,7 @@ constexpr std::chrono::minutes kCheckDeadline{30};  // reading every byte of a c
 constexpr const char* kChosen = "checkpoint";       // key of the first rank's choice
 
 Result<BatchSource> open_data(const Job& job) {
-  const Options& options = job.config.options;
-  BatchSourceOptions data;
-  data.train_path = options.get_string("data.train");
-  if (options.has("data.validation.file")) data.validation_path = options.get_string("data.validation.file");
-  data.validation_fraction = options.get_float("data.validation.fraction");
-  data.seq_length = options.get_int("train.seq_length");
-  data.global_batch_size = job.plan.global_batch;
-  data.model_vocab_size = job.graph->graph.value(job.graph->logits).shape.back();
-  data.seed = static_cast<uint64_t>(options.get_int("data.seed"));
-  return BatchSource::open(data);
+  return BatchSource::open(job_data_options(job));
 }
 
 Result<FoundCheckpoint> find_start(const Options& options, CheckLevel level) {
@@ -74,7 +66,7 @@ void Trainer::abort(const Status& status) {
 Status Trainer::open(Rendezvous& rendezvous) {
   auto& registry = PluginRegistry::instance();
   ALTIPLANO_ASSIGN(source_, open_data(job_));
-  input_ = std::make_unique<BatchInput>(*source_, job_.graph->inputs[0]);
+  input_ = std::make_unique<BatchInput>(*source_, *job_.graph);
   std::string device_kind = options_.get_string("device.kind");
   ALTIPLANO_ASSIGN(DeviceBackend * backend, registry.device(device_kind));
   DeviceOptions device_options = job_device_options(options_, environment_.world_size);
@@ -181,8 +173,8 @@ void Trainer::show_banner(const std::string& comm, const std::string& host) {
   facts.device = device_->info().name;
   facts.comm = comm;
   facts.host = host;
-  facts.training_tokens = source_->train_file().info().num_tokens;
-  facts.data_name = std::filesystem::path(options_.get_string("data.train")).filename();
+  facts.training_tokens = source_->num_training_tokens();
+  facts.data_name = source_->training_name();
   facts.checkpoint_directory = checkpoint_directory_;
   int64_t bytes = 0;
   const Graph& graph = job_.graph->graph;

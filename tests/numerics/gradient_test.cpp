@@ -173,6 +173,15 @@ BOOST_AUTO_TEST_CASE(gradients_of_attention_with_and_without_mask_and_dropout) {
       });
 }
 
+BOOST_AUTO_TEST_CASE(gradients_of_attention_that_does_not_cross_documents) {
+  for (double dropout : {0.0, 0.4})
+    check_gradients(fmt::format("attention within documents, dropout {}", dropout), [&](Case& c) {
+      Shape shape{2, 5, 2, 3};
+      ValueId start = c.integers("document_start", {2, 5}, {0, 0, 2, 2, 2, 0, 1, 1, 1, 4});
+      return c.builder.attention("y", c.normal("q", shape), c.normal("k", shape), c.normal("v", shape), dropout, start);
+    });
+}
+
 BOOST_AUTO_TEST_CASE(gradients_of_embedding_with_repeated_ids) {
   check_gradients("embedding", [](Case& c) {
     return c.builder.embedding("y", c.normal("table", {4, 3}), c.integers("ids", {2, 3}, {0, 2, 2, 3, 0, 2}));
@@ -216,14 +225,15 @@ BOOST_AUTO_TEST_CASE(every_differentiable_op_kind_was_checked_above) {
 }
 
 BOOST_AUTO_TEST_CASE(gradients_of_a_whole_gpt_agree_with_differences) {
-  for (bool tied : {true, false}) {
-    TrainingGraph training = make_gpt_training({.layers = 2, .hidden = 6, .heads = 2, .dropout = 0.1, .tied = tied});
+  for (auto [tied, packed] : {std::pair{true, false}, {false, false}, {true, true}}) {
+    TrainingGraph training =
+        make_gpt_training({.layers = 2, .hidden = 6, .heads = 2, .dropout = 0.1, .tied = tied, .packed = packed});
     Values values = initial_values(training);
     for (const Parameter& parameter : training.graph.parameters())  // off the symmetric start: biases 0, norms 1
       for (size_t i = 0; double& x : values.at(parameter.value)) x += 0.3 * random_normal(5, 0, i++);
     values.merge(random_batch(training, 11, 3, 5));
     double error = gradient_error(training, values, 7);
-    BOOST_CHECK_MESSAGE(error < kTolerance, "tied " << tied << ": gradient error " << error);
+    BOOST_CHECK_MESSAGE(error < kTolerance, "tied " << tied << " packed " << packed << ": gradient error " << error);
     BOOST_CHECK_GT(gradient_error(training, values, 7, 1.01), 1e-3);  // a fault of one per cent is seen
   }
 }

@@ -52,6 +52,8 @@ const std::vector<std::pair<std::string, Sample>>& samples() {
       {"softmax_grad", {{x, x}}},
       {"attention", {{head, head, head}, attention}},
       {"attention_grad", {{head, head, head, head, lse, head}, attention}},
+      {"attention", {{head, head, head, {4, 3}}, attention, {3}}},
+      {"attention_grad", {{head, head, head, head, lse, head, {4, 3}}, attention, {6}}},
       {"embedding", {{{7, 4}, bs}, {}, {1}}},
       {"embedding_grad", {{x, bs}, {{"rows", int64_t{7}}}, {1}}},
       {"reduce_sum", {{x}, {{"dims", Ints{0, 1}}}}},

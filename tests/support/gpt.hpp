@@ -14,6 +14,8 @@ struct GptShape {
   bool tied = true;
   std::string activation = "gelu_new";
   std::vector<std::string> frozen = {};
+  bool packed = false;             ///< documents are told apart, and
+  bool restarts_positions = true;  ///< positions count from their starts
 };
 
 inline const Model& gpt_plugin() {
@@ -44,7 +46,8 @@ inline Options gpt_options(const GptShape& shape) {
 }
 
 inline ModelGraph make_gpt(const GptShape& shape) {
-  auto model = gpt_plugin().build(gpt_options(shape), {shape.batch, shape.sequence});
+  auto model = gpt_plugin().build(
+      gpt_options(shape), {shape.batch, shape.sequence, shape.packed, shape.packed && shape.restarts_positions});
   BOOST_REQUIRE_MESSAGE(model.is_ok(), model.status().to_string());
   return std::move(model).value();
 }

@@ -7,6 +7,7 @@
 
 #include "framework/base/random.hpp"
 #include "framework/plugin/registry.hpp"
+#include "tests/support/documents.hpp"
 
 namespace altiplano::test {
 namespace {
@@ -258,7 +259,14 @@ Values random_batch(const TrainingGraph& training, int64_t vocabulary, uint64_t 
     const Value& value = training.graph.value(id);
     bool is_labels = id != training.inputs[0];
     std::vector<double> elements(static_cast<size_t>(num_elements(value.shape)));
+    const auto length = static_cast<size_t>(value.shape.back());
     for (size_t i = 0; i < elements.size(); ++i) {
+      if (value.name == kDocumentStartInput || value.name == kPositionsInput) {
+        const auto position = static_cast<int64_t>(i % length);
+        const int64_t start = synthetic_document_start(seed, i / length, position);
+        elements[i] = static_cast<double>(value.name == kPositionsInput ? position - start : start);
+        continue;
+      }
       elements[i] = std::floor(random_uniform(random_stream(seed, value.name), 0, i) * static_cast<double>(vocabulary));
       if (is_labels && ignore_every > 0 && i % static_cast<size_t>(ignore_every) == 0) elements[i] = -1;
     }

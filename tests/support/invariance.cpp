@@ -8,31 +8,32 @@
 
 namespace altiplano::test {
 
-GptShape invariance_shape(bool tied) {
+GptShape invariance_shape(bool tied, bool packed) {
   GptShape shape;
   shape.layers = 8, shape.hidden = 48, shape.heads = 24, shape.vocabulary = 257, shape.batch = 24, shape.sequence = 6,
   shape.dropout = 0.1;
   shape.tied = tied;
+  shape.packed = packed;
   return shape;
 }
 
 std::string PlanCase::to_string() const {
-  std::string text =
-      fmt::format("data {} tensor {} pipeline {}, microbatch {}, {}, zero {}, {}, {}, {}", degrees.data, degrees.tensor,
-                  degrees.pipeline, microbatch, schedule, zero,
-                  sequence_parallel ? "sequence parallel" : "sequence whole", tied ? "tied" : "untied", optimizer);
+  std::string text = fmt::format("data {} tensor {} pipeline {}, microbatch {}, {}, zero {}, {}, {}, {}{}",
+                                 degrees.data, degrees.tensor, degrees.pipeline, microbatch, schedule, zero,
+                                 sequence_parallel ? "sequence parallel" : "sequence whole", tied ? "tied" : "untied",
+                                 optimizer, packed ? ", packed" : "");
   for (int64_t count : split) text += fmt::format(" {}", count);
   return text;
 }
 
 const TrainingGraph& graph_of(const PlanCase& c, DType dtype) {
   static std::map<std::string, std::unique_ptr<TrainingGraph>> graphs;
-  auto& graph = graphs[fmt::format("{} {} {}", c.tied, c.optimizer, to_string(dtype))];
+  auto& graph = graphs[fmt::format("{} {} {} {}", c.tied, c.optimizer, to_string(dtype), c.packed)];
   if (!graph) {
     OptimizerOptions optimizer;
     optimizer.name = c.optimizer;
     optimizer.momentum = 0.9;
-    graph = std::make_unique<TrainingGraph>(make_gpt_training(invariance_shape(c.tied), dtype, optimizer));
+    graph = std::make_unique<TrainingGraph>(make_gpt_training(invariance_shape(c.tied, c.packed), dtype, optimizer));
   }
   return *graph;
 }
@@ -56,8 +57,8 @@ Plan one_rank_plan(const TrainingGraph& graph) {
 
 const TrainResult& one_rank_run(const PlanCase& c, DType dtype, const TrainOptions& options) {
   static std::map<std::string, TrainResult> runs;
-  std::string key = fmt::format("{} {} {} {} {} {} {}", c.tied, c.optimizer, to_string(dtype), options.device,
-                                options.steps, options.validate, options.learning_rate);
+  std::string key = fmt::format("{} {} {} {} {} {} {} {}", c.tied, c.optimizer, to_string(dtype), c.packed,
+                                options.device, options.steps, options.validate, options.learning_rate);
   auto it = runs.find(key);
   if (it != runs.end()) return it->second;
   TrainOptions plain;

@@ -11,7 +11,7 @@
 namespace altiplano::test {
 
 /// 8 layers, hidden 48, 24 heads, vocabulary 257 (uneven on any tensor degree), global batch 24, dropout on.
-GptShape invariance_shape(bool tied = true);
+GptShape invariance_shape(bool tied = true, bool packed = false);
 
 struct PlanCase {
   Degrees degrees;
@@ -22,14 +22,16 @@ struct PlanCase {
   bool tied = true;
   std::string optimizer = "adamw";
   std::vector<int64_t> split = {};
+  bool packed = false;  ///< documents are told apart, positions restart
 
   std::string to_string() const;  ///< "data 2 tensor 1 pipeline 3, microbatch 4, gpipe, …"
 };
 
-/// The graph a case trains; made once per (tied, optimizer, dtype).
+/// The graph a case trains; made once per (tied, optimizer, dtype, packed).
 const TrainingGraph& graph_of(const PlanCase& plan_case, DType dtype = DType::kF64);
 Plan plan_of(const PlanCase& plan_case, const TrainingGraph& graph);
-/// The same training on one rank with one microbatch; run once per (tied, optimizer, dtype, device, steps, rate).
+/// The same training on one rank with one microbatch; run once per (tied, optimizer, dtype, packed, device, steps,
+/// rate).
 const TrainResult& one_rank_run(const PlanCase& plan_case, DType dtype, const TrainOptions& options);
 Plan one_rank_plan(const TrainingGraph& graph);
 

@@ -6,6 +6,7 @@
 
 #include "framework/base/random.hpp"
 #include "framework/runtime/step_decision.hpp"
+#include "tests/support/documents.hpp"
 #include "tests/support/plans.hpp"
 #include "tests/support/rank_result.hpp"
 #include "tests/support/ranks.hpp"
@@ -15,11 +16,17 @@ namespace altiplano::test {
 
 Status SyntheticInput::fill(ValueId input, const Box& box, void* destination) {
   bool is_labels = input == graph_.inputs[1];
+  const std::string& name = graph_.graph.value(input).name;
   int64_t vocabulary = graph_.graph.value(graph_.logits).shape.back();
   auto* out = static_cast<int32_t*>(destination);
   for (int64_t b = 0; b < box.extents[0]; ++b) {
     for (int64_t s = 0; s < box.extents[1]; ++s) {
       auto sample = static_cast<uint64_t>(box.origin[0] + b), position = static_cast<uint64_t>(box.origin[1] + s);
+      if (name == kDocumentStartInput || name == kPositionsInput) {
+        int64_t start = synthetic_document_start(static_cast<uint64_t>(step_), sample, box.origin[1] + s);
+        *out++ = static_cast<int32_t>(name == kPositionsInput ? box.origin[1] + s - start : start);
+        continue;
+      }
       uint64_t word = random_word(random_stream(99, is_labels ? "labels" : "tokens"), static_cast<uint64_t>(step_),
                                   sample * 1000 + position);
       bool is_ignored = is_labels && (word >> 20) % 16 < sample % 5;

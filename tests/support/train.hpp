@@ -12,8 +12,8 @@
 
 namespace altiplano::test {
 
-/// Tokens and labels as a pure function of (step, sample, position); about one label in eight is ignored, unevenly over
-/// samples.
+/// Tokens, labels and documents as a pure function of (step, sample, position); about one label in eight is ignored,
+/// unevenly over samples.
 class SyntheticInput : public InputSource {
  public:
   SyntheticInput(const TrainingGraph& graph, int64_t step) : graph_(graph), step_(step) {}

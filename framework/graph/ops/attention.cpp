@@ -17,6 +17,20 @@ Status check_qkv(Types inputs, const Attributes& attributes) {
   return check_dtype(v, q.dtype, "v");
 }
 
+/// The last input may say from which position on each query sees keys.
+Status check_document_start(Types inputs, size_t at) {
+  if (inputs.size() == at) return Status::ok();
+  if (inputs.size() > at + 1) return invalid_argument("{} inputs; expected {} or {}", inputs.size(), at, at + 1);
+  const ValueType &q = inputs[0], &start = inputs[at];
+  ALTIPLANO_RETURN_IF_ERROR(check_shape(start, {q.shape[0], q.shape[1]}, "document_start [b,s]"));
+  return check_dtype(start, DType::kI32, "document_start");
+}
+
+Status check_num_inputs(Types inputs, size_t least) {
+  if (inputs.size() >= least) return Status::ok();
+  return invalid_argument("{} inputs; expected {} or {}", inputs.size(), least, least + 1);
+}
+
 ValueType lse_type(const ValueType& q) {
   return {{q.shape[0], q.shape[2], q.shape[1]}, acc(q)};
 }
@@ -31,24 +45,31 @@ std::vector<ValueId> attention_gradient(GradientContext& context) {
   const Op& op = context.op();
   if (context.output_gradient(1).is_valid())
     context.refuse(invalid_argument("op '{}': lse of attention is not differentiable", op.name));
-  if (!context.output_gradient(0).is_valid()) return std::vector<ValueId>(3);
-  return context.emit(
-      "attention_grad", "qkv",
-      {op.inputs[0], op.inputs[1], op.inputs[2], op.outputs[0], op.outputs[1], context.output_gradient(0)},
-      op.attributes);
+  if (!context.output_gradient(0).is_valid()) return std::vector<ValueId>(op.inputs.size());
+  std::vector<ValueId> inputs = {op.inputs[0],  op.inputs[1],  op.inputs[2],
+                                 op.outputs[0], op.outputs[1], context.output_gradient(0)};
+  if (op.inputs.size() > 3) inputs.push_back(op.inputs[3]);
+  std::vector<ValueId> gradients = context.emit("attention_grad", "qkv", std::move(inputs), op.attributes);
+  gradients.resize(op.inputs.size());  // where documents start has none
+  return gradients;
 }
 
 OpDefinition attention() {
   OpDefinition definition;
   definition.kind = "attention";
-  definition.help = "scaled dot-product attention: q [b,s,h,k], k, v [b,t,h,k] -> o [b,s,h,k], log-sum-exp [b,h,s]";
-  definition.num_inputs = 3;
+  definition.help =
+      "scaled dot-product attention: q [b,s,h,k], k, v [b,t,h,k], maybe document_start [b,s] -> o [b,s,h,k], "
+      "log-sum-exp [b,h,s]";
+  definition.num_inputs = -1;
   definition.infer = [](Types inputs, const Attributes& attributes) -> Inferred {
+    ALTIPLANO_RETURN_IF_ERROR(check_num_inputs(inputs, 3));
     ALTIPLANO_RETURN_IF_ERROR(check_qkv(inputs, attributes));
+    ALTIPLANO_RETURN_IF_ERROR(check_document_start(inputs, 3));
     return std::vector<ValueType>{inputs[0], lse_type(inputs[0])};
   };
-  definition.rule = [](Types, Types, const Attributes&) -> std::string {
-    return "[b,s,h,k] [b,t,h,k] [b,t,h,k] -> [b,s,h,k] [b,h,s]  whole: s,t,k";
+  definition.rule = [](Types inputs, Types, const Attributes&) -> std::string {
+    return fmt::format("[b,s,h,k] [b,t,h,k] [b,t,h,k]{} -> [b,s,h,k] [b,h,s]  whole: s,t,k",
+                       inputs.size() > 3 ? " [b,s]" : "");
   };
   definition.flops = [](Types inputs, Types, const Attributes& attributes) {
     return 2 * product_flops(inputs, attributes);
@@ -60,18 +81,22 @@ OpDefinition attention() {
 OpDefinition attention_grad() {
   OpDefinition definition;
   definition.kind = "attention_grad";
-  definition.help = "gradient of attention: q, k, v, o, lse, do -> dq, dk, dv";
-  definition.num_inputs = 6;
+  definition.help = "gradient of attention: q, k, v, o, lse, do, maybe document_start -> dq, dk, dv";
+  definition.num_inputs = -1;
   definition.infer = [](Types inputs, const Attributes& attributes) -> Inferred {
+    ALTIPLANO_RETURN_IF_ERROR(check_num_inputs(inputs, 6));
     ALTIPLANO_RETURN_IF_ERROR(check_qkv(inputs, attributes));
     ALTIPLANO_RETURN_IF_ERROR(check_shape(inputs[3], inputs[0].shape, "o"));
     ALTIPLANO_RETURN_IF_ERROR(check_shape(inputs[4], lse_type(inputs[0]).shape, "lse"));
     ALTIPLANO_RETURN_IF_ERROR(check_dtype(inputs[4], acc(inputs[0]), "lse"));
     ALTIPLANO_RETURN_IF_ERROR(check_shape(inputs[5], inputs[0].shape, "do"));
+    ALTIPLANO_RETURN_IF_ERROR(check_document_start(inputs, 6));
     return std::vector<ValueType>{inputs[0], inputs[1], inputs[2]};
   };
-  definition.rule = [](Types, Types, const Attributes&) -> std::string {
-    return "[b,s,h,k] [b,t,h,k] [b,t,h,k] [b,s,h,k] [b,h,s] [b,s,h,k] -> [b,s,h,k] [b,t,h,k] [b,t,h,k]  whole: s,t,k";
+  definition.rule = [](Types inputs, Types, const Attributes&) -> std::string {
+    return fmt::format(
+        "[b,s,h,k] [b,t,h,k] [b,t,h,k] [b,s,h,k] [b,h,s] [b,s,h,k]{} -> [b,s,h,k] [b,t,h,k] [b,t,h,k]  whole: s,t,k",
+        inputs.size() > 6 ? " [b,s]" : "");
   };
   definition.flops = [](Types inputs, Types, const Attributes& attributes) {
     return 5 * product_flops(inputs, attributes);

@@ -1,8 +1,11 @@
 #include "framework/runtime/data/token_file.hpp"
 
+#include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "framework/runtime/data/token_format.hpp"
+#include "framework/storage/checksum.hpp"
 
 namespace altiplano {
 namespace {
@@ -57,13 +60,29 @@ Status read_sources(const Hdf5File& file, TokenFileInfo& info) {
 Status check_datasets(const Hdf5File& file, TokenFileInfo& info) {
   ALTIPLANO_ASSIGN(DatasetInfo tokens, file.info("/tokens"));
   ALTIPLANO_ASSIGN(DatasetInfo documents, file.info("/documents"));
-  bool is_unsigned = tokens.type == ElementType::kU16 || tokens.type == ElementType::kU32;
-  if (!is_unsigned || tokens.extents != Extents{info.num_tokens} || documents.extents.size() != 1) {
-    return runtime_failure("{}: dataset '/tokens' does not match the attributes of the file", file.path());
+  if (tokens.type != ElementType::kU16 && tokens.type != ElementType::kU32) {
+    return invalid_argument("{}: dataset '/tokens' is of {}; token ids are u16 or u32", file.path(),
+                            to_string(tokens.type));
+  }
+  if (tokens.extents.size() != 1 || tokens.extents[0] != info.num_tokens) {
+    return invalid_argument("{}: dataset '/tokens' has {} elements, attribute num_tokens says {}; pack the text again",
+                            file.path(), tokens.extents.empty() ? 1 : tokens.extents[0], info.num_tokens);
+  }
+  if (documents.type != ElementType::kI64 || documents.extents.size() != 1) {
+    return invalid_argument("{}: dataset '/documents' is no list of i64; pack the text again", file.path());
   }
   if (info.num_tokens == 0) return invalid_argument("{}: has no tokens", file.path());
   info.num_documents = documents.extents[0];
   return Status::ok();
+}
+
+Status check_numbers(const TokenFileInfo& info) {
+  const bool in_order = info.min_id >= 0 && info.min_id <= info.max_id && info.max_id < info.vocab_size;
+  if (in_order && info.max_id_offset >= 0 && info.max_id_offset < info.num_tokens) return Status::ok();
+  return invalid_argument(
+      "{}: its attributes contradict each other: ids {} to {} (at token {} of {}), vocabulary {}; "
+      "pack the text again",
+      info.path, info.min_id, info.max_id, info.max_id_offset, info.num_tokens, info.vocab_size);
 }
 
 }  // namespace
@@ -77,32 +96,55 @@ Result<TokenFile> TokenFile::open(const std::string& path) {
   ALTIPLANO_RETURN_IF_ERROR(read_numbers(file, info));
   ALTIPLANO_RETURN_IF_ERROR(read_sources(file, info));
   ALTIPLANO_RETURN_IF_ERROR(check_datasets(file, info));
+  ALTIPLANO_RETURN_IF_ERROR(check_numbers(info));
   return TokenFile(std::move(file), std::move(info));
 }
 
 Status TokenFile::read(int64_t offset, std::span<int32_t> ids) const {
   auto count = static_cast<int64_t>(ids.size());
   ALTIPLANO_ASSIGN(DatasetInfo tokens, file_.info("/tokens"));
-  if (tokens.type == ElementType::kU32) return file_.read("/tokens", {offset}, {count}, ids.data());
-  std::vector<uint16_t> narrow(ids.size());
-  ALTIPLANO_RETURN_IF_ERROR(file_.read("/tokens", {offset}, {count}, narrow.data()));
-  std::copy(narrow.begin(), narrow.end(), ids.begin());
-  return Status::ok();
+  if (tokens.type == ElementType::kU32) {
+    ALTIPLANO_RETURN_IF_ERROR(file_.read("/tokens", {offset}, {count}, ids.data()));
+  } else {
+    std::vector<uint16_t> narrow(ids.size());
+    ALTIPLANO_RETURN_IF_ERROR(file_.read("/tokens", {offset}, {count}, narrow.data()));
+    std::copy(narrow.begin(), narrow.end(), ids.begin());
+  }
+  auto wrong = std::ranges::find_if(ids, [&](int32_t id) { return id < 0 || id > info_.max_id; });
+  if (wrong == ids.end()) return Status::ok();
+  return runtime_failure("{}: token {} is {}, the file's own largest id is {}: it is damaged; pack the text again",
+                         info_.path, offset + (wrong - ids.begin()), *wrong, info_.max_id);
 }
 
 Result<std::vector<int64_t>> TokenFile::documents() const {
   std::vector<int64_t> starts(static_cast<size_t>(info_.num_documents));
   ALTIPLANO_RETURN_IF_ERROR(file_.read("/documents", {0}, {info_.num_documents}, starts.data()));
-  return starts;
+  const bool in_order = !starts.empty() && starts[0] == 0 && starts.back() < info_.num_tokens &&
+                        std::ranges::adjacent_find(starts, std::greater_equal<>()) == starts.end();
+  if (in_order) return starts;
+  return invalid_argument("{}: dataset '/documents' is no ascending list of token offsets from 0; pack the text again",
+                          info_.path);
 }
 
-Result<std::unique_ptr<Tokenizer>> TokenFile::tokenizer() const {
+Result<std::map<std::string, std::string>> TokenFile::assets() const {
   std::map<std::string, std::string> assets;
   for (const char* key : {"vocab", "merges"}) {
     std::string name = std::string("/tokenizer/") + key;
     if (!file_.has(name)) continue;
     ALTIPLANO_ASSIGN(assets[key], read_text(file_, name));
   }
+  return assets;
+}
+
+Result<uint64_t> TokenFile::tokenizer_fingerprint() const {
+  ALTIPLANO_ASSIGN(const auto texts, assets());
+  std::string all = fmt::format("{} {}", info_.tokenizer, info_.vocab_size);
+  for (const auto& [key, text] : texts) all += fmt::format("\n{} {} {}", key, text.size(), text);
+  return checksum(all.data(), all.size());
+}
+
+Result<std::unique_ptr<Tokenizer>> TokenFile::tokenizer() const {
+  ALTIPLANO_ASSIGN(const auto assets, this->assets());
   auto tokenizer = make_tokenizer(info_.tokenizer, assets);
   if (!tokenizer)
     return Status(tokenizer.status()).with_context(fmt::format("while reading the tokenizer of {}", info_.path));

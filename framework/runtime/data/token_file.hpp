@@ -24,15 +24,19 @@ struct TokenFileInfo {
 /// A token file for reading. Stateless but for the open file; any thread.
 class TokenFile {
  public:
-  /// Refuses other formats and versions, and files without tokens.
+  /// Refuses other formats and versions, files without tokens, and what contradicts itself.
   static Result<TokenFile> open(const std::string& path);
   const TokenFileInfo& info() const { return info_; }
-  /// Tokens [offset, offset + ids.size()).
+  /// Tokens [offset, offset + ids.size()). An id above the file's own max_id is damage and named.
   Status read(int64_t offset, std::span<int32_t> ids) const;
+  /// Where documents start, ascending from 0; refuses a list that is none.
   Result<std::vector<int64_t>> documents() const;
+  /// Equal for files whose ids mean the same text.
+  Result<uint64_t> tokenizer_fingerprint() const;
   Result<std::unique_ptr<Tokenizer>> tokenizer() const;
 
  private:
+  Result<std::map<std::string, std::string>> assets() const;
   TokenFile(Hdf5File file, TokenFileInfo info) : file_(std::move(file)), info_(std::move(info)) {}
   Hdf5File file_;
   TokenFileInfo info_;

@@ -50,20 +50,22 @@ void attend_head(const AttentionShape& a, const KernelCall& call, int64_t b, int
              scratch.values);
   for (int64_t s = 0; s < a.queries; s += kQueryRows) {
     const int64_t rows = std::min(kQueryRows, a.queries - s), seen = a.visible(s + rows - 1);
-    const int64_t padded_seen = (seen + kTile - 1) / kTile * kTile;
+    const int64_t padded_seen = (seen + kTile - 1) / kTile * kTile, from = a.first_tile(call, b, s, rows);
     widen_rows(rows, kQueryRows, a.width, a.padded_width, a.scale, q + s * stride, stride, scratch.queries);
-    multiply_rows(a.width, padded_seen, scratch.queries, a.padded_width, scratch.keys, a.padded_keys, scratch.scores,
-                  a.padded_keys);
+    multiply_rows(a.width, padded_seen - from, scratch.queries, a.padded_width, scratch.keys + from, a.padded_keys,
+                  scratch.scores + from, a.padded_keys);
     for (int64_t r = 0; r < rows; ++r) {
       float* scores = scratch.scores + r * a.padded_keys;
-      lse[s + r] = softmax_visible(a.visible(s + r), seen, scores);
+      const int64_t first = a.first_visible(call, b, s + r);
+      std::fill(scores + from, scores + first, 0.0f);
+      lse[s + r] = softmax_visible(a.visible(s + r) - first, seen - first, scores + first);
       if (a.dropout && call.step->training) {
-        a.dropout->apply(static_cast<uint64_t>(call.step->step), a.mask_index(b, h, s + r, call.batch_offset), seen,
-                         scores, scores);
+        const uint64_t index = a.mask_index(b, h, s + r, call.batch_offset) + static_cast<uint64_t>(from);
+        a.dropout->apply(static_cast<uint64_t>(call.step->step), index, seen - from, scores + from, scores + from);
       }
     }
-    multiply_rows(seen, a.padded_width, scratch.scores, a.padded_keys, scratch.values, a.padded_width, scratch.results,
-                  a.padded_width);
+    multiply_rows(seen - from, a.padded_width, scratch.scores + from, a.padded_keys,
+                  scratch.values + from * a.padded_width, a.padded_width, scratch.results, a.padded_width);
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t i = 0; i < a.width; ++i) {
         o[(s + r) * stride + i] = from_acc<T>(scratch.results[r * a.padded_width + i]);
@@ -76,11 +78,12 @@ void attend_head(const AttentionShape& a, const KernelCall& call, int64_t b, int
 
 ALTIPLANO_CPU_KERNEL(attention) {
   const DType dtype = request.inputs[0].dtype;
-  if (!same_dtypes(request.inputs, dtype) || request.outputs[0].dtype != dtype ||
-      request.outputs[1].dtype != DType::kF32) {
+  const bool inputs_fit =
+      request.inputs.size() >= 3 && request.inputs[1].dtype == dtype && request.inputs[2].dtype == dtype;
+  if (!inputs_fit || request.outputs[0].dtype != dtype || request.outputs[1].dtype != DType::kF32) {
     return refuse_dtype(request, "f32 and bf16 with an f32 log-sum-exp");
   }
-  ALTIPLANO_ASSIGN(const AttentionShape a, AttentionShape::from(request));
+  ALTIPLANO_ASSIGN(const AttentionShape a, AttentionShape::from(request, 3));
   const int64_t scratch = round_up_64(Scratch::floats(a) * static_cast<int64_t>(sizeof(float)));
   return with_compute_type(request, dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

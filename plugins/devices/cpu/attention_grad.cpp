@@ -38,32 +38,34 @@ ALTIPLANO_CLONES void score_gradient(int64_t n, const float* p, float* dp) {
   for (int64_t t = 0; t < n; ++t) dp[t] = p[t] * (dp[t] - dot);
 }
 
-/// Fills probabilities, masked probabilities and score gradients of the four rows from s.
+/// Fills probabilities, masked probabilities and score gradients of the four rows from s, for the keys [from, seen).
 void block_gradients(const AttentionShape& a, const KernelCall& call, int64_t b, int64_t h, int64_t s, int64_t rows,
-                     int64_t seen, const float* lse, const Scratch& scratch) {
+                     int64_t from, int64_t seen, const float* lse, const Scratch& scratch) {
   const int64_t padded_seen = (seen + kTile - 1) / kTile * kTile;
-  multiply_rows(a.width, padded_seen, scratch.queries, a.padded_width, scratch.keys_transposed, a.padded_keys,
-                scratch.probabilities, a.padded_keys);
-  multiply_rows(a.width, padded_seen, scratch.doutputs, a.padded_width, scratch.values_transposed, a.padded_keys,
-                scratch.dprobabilities, a.padded_keys);
+  multiply_rows(a.width, padded_seen - from, scratch.queries, a.padded_width, scratch.keys_transposed + from,
+                a.padded_keys, scratch.probabilities + from, a.padded_keys);
+  multiply_rows(a.width, padded_seen - from, scratch.doutputs, a.padded_width, scratch.values_transposed + from,
+                a.padded_keys, scratch.dprobabilities + from, a.padded_keys);
   for (int64_t r = 0; r < kQueryRows; ++r) {
     float *p = scratch.probabilities + r * a.padded_keys, *dp = scratch.dprobabilities + r * a.padded_keys;
     float* masked = scratch.masked + r * a.padded_keys;
     if (r >= rows) {
-      std::fill(masked, masked + seen, 0.0f);
-      std::fill(dp, dp + seen, 0.0f);
+      std::fill(masked + from, masked + seen, 0.0f);
+      std::fill(dp + from, dp + seen, 0.0f);
       continue;
     }
-    probabilities_from_scores(a.visible(s + r), seen, lse[s + r], p);
+    const int64_t first = a.first_visible(call, b, s + r);
+    std::fill(p + from, p + first, 0.0f);
+    probabilities_from_scores(a.visible(s + r) - first, seen - first, lse[s + r], p + first);
     if (a.dropout && call.step->training) {
       const uint64_t step = static_cast<uint64_t>(call.step->step),
-                     index = a.mask_index(b, h, s + r, call.batch_offset);
-      a.dropout->apply(step, index, seen, p, masked);
-      a.dropout->apply(step, index, seen, dp, dp);
+                     index = a.mask_index(b, h, s + r, call.batch_offset) + static_cast<uint64_t>(from);
+      a.dropout->apply(step, index, seen - from, p + from, masked + from);
+      a.dropout->apply(step, index, seen - from, dp + from, dp + from);
     } else {
-      std::copy(p, p + seen, masked);
+      std::copy(p + from, p + seen, masked + from);
     }
-    score_gradient(seen, p, dp);
+    score_gradient(seen - from, p + from, dp + from);
   }
 }
 
@@ -87,15 +89,18 @@ void differentiate_head(const AttentionShape& a, const KernelCall& call, int64_t
   std::fill(scratch.dkeys, scratch.dkeys + 2 * a.keys * a.padded_width, 0.0f);  // dvalues lies behind
   for (int64_t s = 0; s < a.queries; s += kQueryRows) {
     const int64_t rows = std::min(kQueryRows, a.queries - s), seen = a.visible(s + rows - 1);
+    const int64_t from = a.first_tile(call, b, s, rows);
     widen_rows(rows, kQueryRows, a.width, a.padded_width, a.scale, q + s * stride, stride, scratch.queries);
     widen_rows(rows, kQueryRows, a.width, a.padded_width, 1.0f, doutput + s * stride, stride, scratch.doutputs);
-    block_gradients(a, call, b, h, s, rows, seen, lse, scratch);
-    multiply_rows(seen, a.padded_width, scratch.dprobabilities, a.padded_keys, scratch.keys, a.padded_width,
-                  scratch.dqueries, a.padded_width);
+    block_gradients(a, call, b, h, s, rows, from, seen, lse, scratch);
+    multiply_rows(seen - from, a.padded_width, scratch.dprobabilities + from, a.padded_keys,
+                  scratch.keys + from * a.padded_width, a.padded_width, scratch.dqueries, a.padded_width);
     store_rows(rows, a, a.scale, scratch.dqueries, output<T>(call, 0) + of_queries + s * stride);
-    add_outer(seen, a.padded_width, scratch.dprobabilities, a.padded_keys, scratch.queries,
-              scratch.dkeys);  // queries are scaled
-    add_outer(seen, a.padded_width, scratch.masked, a.padded_keys, scratch.doutputs, scratch.dvalues);
+    // Queries are scaled already.
+    add_outer(seen - from, a.padded_width, scratch.dprobabilities + from, a.padded_keys, scratch.queries,
+              scratch.dkeys + from * a.padded_width);
+    add_outer(seen - from, a.padded_width, scratch.masked + from, a.padded_keys, scratch.doutputs,
+              scratch.dvalues + from * a.padded_width);
   }
   store_rows(a.keys, a, 1.0f, scratch.dkeys, output<T>(call, 1) + of_keys);
   store_rows(a.keys, a, 1.0f, scratch.dvalues, output<T>(call, 2) + of_keys);
@@ -110,7 +115,7 @@ ALTIPLANO_CPU_KERNEL(attention_grad) {
   if (!inputs_fit || in[4].dtype != DType::kF32 || !same_dtypes(request.outputs, dtype)) {
     return refuse_dtype(request, "f32 and bf16 with an f32 log-sum-exp");
   }
-  ALTIPLANO_ASSIGN(const AttentionShape a, AttentionShape::from(request));
+  ALTIPLANO_ASSIGN(const AttentionShape a, AttentionShape::from(request, 6));
   const int64_t scratch = round_up_64(Scratch::floats(a) * static_cast<int64_t>(sizeof(float)));
   return with_compute_type(request, dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

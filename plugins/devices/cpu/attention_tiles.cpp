@@ -2,7 +2,10 @@
 
 namespace altiplano::cpu {
 
-Result<AttentionShape> AttentionShape::from(const KernelRequest& request) {
+Result<AttentionShape> AttentionShape::from(const KernelRequest& request, size_t start_input) {
+  if (request.inputs.size() < start_input || request.inputs.size() > start_input + 1)
+    return invalid_argument("device/cpu: {} with {} inputs; needs {} or {}", request.kind, request.inputs.size(),
+                            start_input, start_input + 1);
   const OperandLayout &q = request.inputs[0], &k = request.inputs[1], &v = request.inputs[2];
   const bool rank_fits = q.extents.size() == 4 && k.extents.size() == 4 && v.extents == k.extents;
   if (!rank_fits || q.extents[0] != k.extents[0] || q.extents[2] != k.extents[2] || q.extents[3] != k.extents[3]) {
@@ -27,6 +30,14 @@ Result<AttentionShape> AttentionShape::from(const KernelRequest& request) {
   out.first =
       q.origin[0] * out.batch_stride + q.origin[2] * out.head_stride + q.origin[1] * out.query_stride + k.origin[1];
   out.batch_moves = q.batch_dim == 0;
+  if (request.inputs.size() > start_input) {
+    const OperandLayout& start = request.inputs[start_input];
+    if (start.dtype != DType::kI32 || start.extents != Shape{out.batch, out.queries})
+      return invalid_argument("device/cpu: {} with document_start {}{}; needs i32{}", request.kind,
+                              to_string(start.dtype), to_string(start.extents),
+                              to_string(Shape{out.batch, out.queries}));
+    out.document_start = static_cast<int>(start_input);
+  }
   return out;
 }
 

@@ -3,7 +3,8 @@
 //
 // One (batch, head) pair is one unit of work. Its keys and values are widened to f32 once, padded to tiles, keys
 // transposed, so that every inner loop runs along contiguous memory with four rows of accumulators in registers. With a
-// causal mask a block of four rows only looks at the keys its last row may see.
+// causal mask a block of four rows only looks at the keys its last row may see; where documents start, only at those
+// from its first row's document on.
 #include <optional>
 
 #include "plugins/devices/cpu/dropout_mask.hpp"
@@ -24,15 +25,29 @@ struct AttentionShape {
   // Global [b,h,s,t] position of the local (0,0,0,0), and strides.
   int64_t first = 0, batch_stride = 0, head_stride = 0, query_stride = 0;
   bool batch_moves = false;
+  int document_start = -1;  ///< the input that says where each query's document starts; -1: none
 
-  /// From the request's first three inputs q, k, v; refuses wrong shapes.
-  static Result<AttentionShape> from(const KernelRequest& request);
+  /// From the request's first three inputs q, k, v, and document starts if there is an input `start_input`; refuses
+  /// wrong shapes.
+  static Result<AttentionShape> from(const KernelRequest& request, size_t start_input);
 
   int64_t row_stride() const { return heads * width; }
   int64_t offset(int64_t b, int64_t h, int64_t rows) const { return b * rows * row_stride() + h * width; }
   /// How many of the local keys the local query s may see.
   int64_t visible(int64_t s) const {
     return causal ? std::clamp<int64_t>(query_origin + s + 1 - key_origin, 0, keys) : keys;
+  }
+  /// The first local key that the local query s of sample b sees; at most its last one.
+  int64_t first_visible(const KernelCall& call, int64_t b, int64_t s) const {
+    if (document_start < 0) return 0;
+    const int64_t start = input<int32_t>(call, static_cast<size_t>(document_start))[b * queries + s];
+    return std::clamp<int64_t>(start - key_origin, 0, std::max<int64_t>(0, visible(s) - 1));
+  }
+  /// The same for the rows s, s + 1, ... s + rows - 1, rounded down to a tile.
+  int64_t first_tile(const KernelCall& call, int64_t b, int64_t s, int64_t rows) const {
+    int64_t first = first_visible(call, b, s);
+    for (int64_t r = 1; r < rows; ++r) first = std::min(first, first_visible(call, b, s + r));
+    return first / kTile * kTile;
   }
   uint64_t mask_index(int64_t b, int64_t h, int64_t s, int64_t batch_offset) const {
     return static_cast<uint64_t>(first + (b + (batch_moves ? batch_offset : 0)) * batch_stride + h * head_stride +

@@ -8,7 +8,8 @@ namespace {
 
 /// Local sizes of q [b,s,h,k] and k, v [b,t,h,k], and where things lie.
 struct Heads {
-  explicit Heads(const KernelRequest& request)
+  /// `start_input`: where document starts are, if the op has them.
+  Heads(const KernelRequest& request, size_t start_input)
       : q(request.inputs[0]),
         b(q.extents[0]),
         s(q.extents[1]),
@@ -18,13 +19,20 @@ struct Heads {
         scale(request.attributes.get_float("scale", 1)),
         causal(request.attributes.get_int("causal") != 0),
         dropper(request, "dropout"),
-        global_t(request.inputs[1].global[1]) {}
+        global_t(request.inputs[1].global[1]),
+        document_start(request.inputs.size() > start_input ? static_cast<int>(start_input) : -1) {}
 
   int64_t query(int64_t bi, int64_t si, int64_t hi) const { return ((bi * s + si) * h + hi) * k; }
   int64_t key(int64_t bi, int64_t ti, int64_t hi) const { return ((bi * t + ti) * h + hi) * k; }
   int64_t statistic(int64_t bi, int64_t hi, int64_t si) const { return (bi * h + hi) * s + si; }
   /// How many keys position si sees.
   int64_t visible(int64_t si) const { return causal ? std::min(t, si + 1) : t; }
+  /// The first key that position si of sample bi sees.
+  int64_t first(const KernelCall& call, int64_t bi, int64_t si) const {
+    if (document_start < 0) return 0;
+    return std::clamp<int64_t>(input<int32_t>(call, static_cast<size_t>(document_start))[bi * s + si], 0,
+                               std::max<int64_t>(0, visible(si) - 1));
+  }
   /// Factor of the probability of (si, ti): row-major index in the global [b,h,s,t].
   double drop(const KernelCall& call, int64_t bi, int64_t hi, int64_t si, int64_t ti) const {
     int64_t row = (origin_of(q, 0, call) + bi) * q.global[2] + origin_of(q, 2, call) + hi;
@@ -37,6 +45,7 @@ struct Heads {
   bool causal;
   Dropper dropper;
   int64_t global_t;
+  int document_start;  ///< an input; -1: none
 };
 
 template <typename T>
@@ -46,17 +55,18 @@ double dot(const T* x, const T* y, int64_t n) {
   return sum;
 }
 
-/// One query row: scores[t] become probabilities; returns the log-sum-exp.
+/// One query row: scores[first .. n) become probabilities; returns the log-sum-exp.
 template <typename T>
-double probabilities(const Heads& g, const T* query, const T* keys, int64_t bi, int64_t hi, int64_t n, double* scores) {
+double probabilities(const Heads& g, const T* query, const T* keys, int64_t bi, int64_t hi, int64_t first, int64_t n,
+                     double* scores) {
   double largest = -INFINITY, sum = 0;
-  for (int64_t ti = 0; ti < n; ++ti) {
+  for (int64_t ti = first; ti < n; ++ti) {
     scores[ti] = g.scale * dot(query, keys + g.key(bi, ti, hi), g.k);
     largest = std::max(largest, scores[ti]);
   }
-  for (int64_t ti = 0; ti < n; ++ti) sum += std::exp(scores[ti] - largest);
+  for (int64_t ti = first; ti < n; ++ti) sum += std::exp(scores[ti] - largest);
   double lse = largest + std::log(sum);
-  for (int64_t ti = 0; ti < n; ++ti) scores[ti] = std::exp(scores[ti] - lse);
+  for (int64_t ti = first; ti < n; ++ti) scores[ti] = std::exp(scores[ti] - lse);
   return lse;
 }
 
@@ -69,19 +79,19 @@ void for_each_query(const Heads& g, F f) {
 
 template <typename T>
 Form attention(const KernelRequest& request) {
-  Heads g(request);
+  Heads g(request, 3);
   auto run = [g](const KernelCall& call) {
     const T *q = input<T>(call, 0), *k = input<T>(call, 1), *v = input<T>(call, 2);
     auto* p = static_cast<double*>(call.workspace);
     for_each_query(g, [&](int64_t bi, int64_t hi, int64_t si) {
-      int64_t n = g.visible(si);
-      double lse = probabilities(g, q + g.query(bi, si, hi), k, bi, hi, n, p);
+      int64_t first = g.first(call, bi, si), n = g.visible(si);
+      double lse = probabilities(g, q + g.query(bi, si, hi), k, bi, hi, first, n, p);
       output<T>(call, 1)[g.statistic(bi, hi, si)] = static_cast<T>(lse);
-      for (int64_t ti = 0; ti < n; ++ti) p[ti] *= g.drop(call, bi, hi, si, ti);
+      for (int64_t ti = first; ti < n; ++ti) p[ti] *= g.drop(call, bi, hi, si, ti);
       T* o = output<T>(call, 0) + g.query(bi, si, hi);
       for (int64_t c = 0; c < g.k; ++c) {
         double sum = 0;
-        for (int64_t ti = 0; ti < n; ++ti) sum += p[ti] * static_cast<double>(v[g.key(bi, ti, hi) + c]);
+        for (int64_t ti = first; ti < n; ++ti) sum += p[ti] * static_cast<double>(v[g.key(bi, ti, hi) + c]);
         o[c] = static_cast<T>(sum);
       }
     });
@@ -102,19 +112,19 @@ template <typename T>
 void query_gradient(const Heads& g, const KernelCall& call, const GradScratch& w, int64_t bi, int64_t hi, int64_t si) {
   const T *k = input<T>(call, 1), *v = input<T>(call, 2);
   const T *query = input<T>(call, 0) + g.query(bi, si, hi), *d_o = input<T>(call, 5) + g.query(bi, si, hi);
-  int64_t n = g.visible(si);
+  int64_t first = g.first(call, bi, si), n = g.visible(si);
   double lse = static_cast<double>(input<T>(call, 4)[g.statistic(bi, hi, si)]), mean = 0;
-  for (int64_t ti = 0; ti < n; ++ti) {
+  for (int64_t ti = first; ti < n; ++ti) {
     w.p[ti] = std::exp(g.scale * dot(query, k + g.key(bi, ti, hi), g.k) - lse);
     double keep = g.drop(call, bi, hi, si, ti);
     w.dp[ti] = keep * dot(d_o, v + g.key(bi, ti, hi), g.k);
     mean += w.p[ti] * w.dp[ti];
     for (int64_t c = 0; c < g.k; ++c) w.dv[ti * g.k + c] += w.p[ti] * keep * static_cast<double>(d_o[c]);
   }
-  for (int64_t ti = 0; ti < n; ++ti) w.dp[ti] = g.scale * w.p[ti] * (w.dp[ti] - mean);  // now of the score
+  for (int64_t ti = first; ti < n; ++ti) w.dp[ti] = g.scale * w.p[ti] * (w.dp[ti] - mean);  // now of the score
   for (int64_t c = 0; c < g.k; ++c) {
     double dq = 0;
-    for (int64_t ti = 0; ti < n; ++ti) {
+    for (int64_t ti = first; ti < n; ++ti) {
       dq += w.dp[ti] * static_cast<double>(k[g.key(bi, ti, hi) + c]);
       w.dk[ti * g.k + c] += w.dp[ti] * static_cast<double>(query[c]);
     }
@@ -124,7 +134,7 @@ void query_gradient(const Heads& g, const KernelCall& call, const GradScratch& w
 
 template <typename T>
 Form attention_grad(const KernelRequest& request) {
-  Heads g(request);
+  Heads g(request, 6);
   auto run = [g](const KernelCall& call) {
     GradScratch w(g, call.workspace);
     for (int64_t bi = 0; bi < g.b; ++bi)

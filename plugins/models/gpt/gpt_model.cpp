@@ -18,18 +18,25 @@ class GptWriter {
 
   Result<ModelGraph> write() {
     b_.layer("embedding");
-    ValueId tokens = b_.input("tokens", {request_.global_batch, request_.sequence_length}, DType::kI32);
+    ValueId tokens = input("tokens");
+    std::vector<ValueId> inputs = {tokens};
+    if (request_.separates_documents) inputs.push_back(document_start_ = input(kDocumentStartInput));
+    if (request_.restarts_positions) inputs.push_back(positions_ = input(kPositionsInput));
     ValueId x = embed(tokens);
     for (int64_t i = 0; i < c_.layers; ++i) x = block(fmt::format("block.{}", i), x);
     b_.layer("head");
-    ValueId labels = b_.input("labels", {request_.global_batch, request_.sequence_length}, DType::kI32);
+    ValueId labels = input("labels");
+    inputs.insert(inputs.begin() + 1, labels);
     ValueId logits = head(x);
     auto [loss_sum, token_count] = b_.cross_entropy("loss", logits, labels);
     ALTIPLANO_RETURN_IF_ERROR(freeze());
-    return b_.finish({tokens, labels}, loss_sum, token_count, logits);
+    return b_.finish(std::move(inputs), loss_sum, token_count, logits);
   }
 
  private:
+  ValueId input(const char* name) {
+    return b_.input(name, {request_.global_batch, request_.sequence_length}, DType::kI32);
+  }
   Initializer normal() const { return {Initializer::Kind::kNormal, 0, c_.initializer_range}; }
   /// Projections into the residual stream start smaller, as its variance grows with depth (GPT-2, section 2.3).
   Initializer residual_normal() const {
@@ -56,8 +63,14 @@ class GptWriter {
     table_ = b_.parameter("embedding.token.weight", {c_.vocabulary, c_.hidden}, normal());
     ValueId positions = b_.parameter("embedding.position.weight", {c_.positions, c_.hidden}, normal());
     ValueId x = b_.embedding("embedding.token", table_, tokens);
-    ValueId rows = b_.slice("embedding.position", positions, 0, 0, request_.sequence_length);
-    return b_.dropout("embedding.dropout", b_.add_bias("embedding.sum", x, rows), c_.embedding_dropout);
+    ValueId sum;
+    if (positions_.is_valid()) {
+      sum = b_.add("embedding.sum", x, b_.embedding("embedding.position", positions, positions_));
+    } else {
+      ValueId rows = b_.slice("embedding.position", positions, 0, 0, request_.sequence_length);
+      sum = b_.add_bias("embedding.sum", x, rows);
+    }
+    return b_.dropout("embedding.dropout", sum, c_.embedding_dropout);
   }
 
   ValueId block(const std::string& name, ValueId x) {
@@ -77,7 +90,7 @@ class GptWriter {
       std::string part = fmt::format("{}.{}", name, "qkv"[i]);
       parts.push_back(b_.reshape(part, b_.slice(part + ".slice", qkv, 2, i, 1), heads));
     }
-    ValueId mixed = b_.attention(name + ".core", parts[0], parts[1], parts[2], c_.attention_dropout);
+    ValueId mixed = b_.attention(name + ".core", parts[0], parts[1], parts[2], c_.attention_dropout, document_start_);
     return linear(name + ".out", "[b,s,h,k] [h,k,d] -> [b,s,d]", mixed, {c_.heads, c_.head_size, c_.hidden},
                   residual_normal(), {c_.hidden});
   }
@@ -109,7 +122,7 @@ class GptWriter {
   const GptConfig& c_;
   const ModelRequest& request_;
   GraphBuilder b_;
-  ValueId table_;
+  ValueId table_, document_start_, positions_;
 };
 
 }  // namespace

@@ -1,0 +1,173 @@
+// altiplano eval: the loss of a checkpoint on a file, on one rank or several.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "framework/base/text.hpp"
+#include "framework/cli/commands.hpp"
+#include "framework/cli/job_arguments.hpp"
+#include "framework/launch/inproc_rendezvous.hpp"
+#include "framework/launch/launcher.hpp"
+#include "framework/runtime/evaluate.hpp"
+
+namespace altiplano {
+namespace {
+
+struct EvalArguments {
+  JobArguments job;
+  std::string checkpoint, file, plan_file;
+  int64_t batches = 0;
+  int ranks = 1;
+  bool json = false;
+};
+
+/// Of the degrees that the job names; the others are 1.
+int ranks_of(const Options& options) {
+  int64_t ranks = 1;
+  for (const char* key :
+       {"parallel.data_parallel_size", "parallel.tensor_parallel_size", "parallel.pipeline_parallel_size"})
+    if (options.has(key)) ranks *= options.get_int(key);
+  return static_cast<int>(ranks);
+}
+
+/// One rank evaluates any job; several need the degrees that the job names, or a plan.
+Result<Job> prepare(const EvalArguments& arguments, int num_ranks, bool prints_notices) {
+  ALTIPLANO_ASSIGN(JobConfig config, load_job(arguments.job, prints_notices));
+  JobRequest request;
+  request.num_ranks = num_ranks;
+  if (num_ranks == 1 && arguments.plan_file.empty()) {
+    ALTIPLANO_ASSIGN(const BatchSizes batch, job_batch(config.options, ranks_of(config.options)));
+    request.batch = batch.global;
+    ALTIPLANO_RETURN_IF_ERROR(plan_for_one_rank(config));
+  }
+  request.plan_file = arguments.plan_file;
+  return prepare_job(std::move(config), request);
+}
+
+void print_result(const EvalArguments& arguments, const Checkpoint& checkpoint, const BatchSource& data,
+                  const Evaluation& result) {
+  const int64_t step = checkpoint.manifest().info.step;
+  const std::string name = arguments.file.empty() ? "validation part of the job" : arguments.file;
+  if (arguments.json) {
+    nlohmann::json line = {{"checkpoint", checkpoint.path()},
+                           {"step", step},
+                           {"data", name},
+                           {"loss", result.loss()},
+                           {"perplexity", result.perplexity()},
+                           {"tokens", result.tokens},
+                           {"bits_per_byte", result.bits_per_byte()},
+                           {"text_bytes", result.text_bytes}};
+    fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    return;
+  }
+  fmt::print("checkpoint  step {} in {}\n", step, checkpoint.path());
+  fmt::print("data        {}, {} samples of {} tokens\n", name, with_thousands(data.num_validation_samples()),
+             data.seq_length());
+  fmt::print("loss        {:.4f} nats per token over {} tokens\n", result.loss(), with_thousands(result.tokens));
+  fmt::print("perplexity  {:.4g}\n", result.perplexity());
+  if (result.text_bytes > 0)
+    fmt::print("bits/byte   {:.4f} over {} bytes of text\n", result.bits_per_byte(), with_thousands(result.text_bytes));
+}
+
+Status run_rank(const EvalArguments& arguments, const RankEnvironment& environment, Rendezvous& rendezvous) {
+  const bool is_first = environment.rank.value == 0;
+  ALTIPLANO_ASSIGN(const Job job, prepare(arguments, environment.world_size, environment.rendezvous.empty()));
+  ALTIPLANO_ASSIGN(const BatchSource data, open_evaluation_data(job, arguments.file));
+  // The launcher has checked every byte of the checkpoint it names.
+  const bool is_named = !environment.rendezvous.empty() && !arguments.checkpoint.empty();
+  auto found = is_named ? Checkpoint::open(arguments.checkpoint, CheckLevel::kSizes)
+                        : find_model_checkpoint(job.config.options, arguments.checkpoint);
+  ALTIPLANO_ASSIGN(const Checkpoint checkpoint, std::move(found));
+  ALTIPLANO_ASSIGN(auto model, RankModel::open(job, environment, rendezvous, false));
+  auto body = [&]() -> Status {
+    ALTIPLANO_RETURN_IF_ERROR(model->load(checkpoint));
+    ALTIPLANO_ASSIGN(Evaluation result, evaluate(*model, job, data, arguments.batches));
+    if (!is_first) return Status::ok();
+    ALTIPLANO_ASSIGN(result.text_bytes, count_text_bytes(data, job.plan.global_batch, arguments.batches));
+    print_result(arguments, checkpoint, data, result);
+    return Status::ok();
+  };
+  Status status = body();
+  if (!status.is_ok()) model->abort(status);
+  return status;
+}
+
+std::vector<std::string> rank_command(const EvalArguments& arguments, const std::string& checkpoint) {
+  std::vector<std::string> command = {std::filesystem::read_symlink("/proc/self/exe").string(),
+                                      "eval",
+                                      "-c",
+                                      arguments.job.file,
+                                      "--checkpoint",
+                                      checkpoint};
+  for (const auto& assignment : arguments.job.overrides) command.insert(command.end(), {"--set", assignment});
+  for (const auto& folder : arguments.job.plugin_path) command.insert(command.end(), {"--plugin-path", folder});
+  if (!arguments.file.empty()) command.insert(command.end(), {"--file", arguments.file});
+  if (!arguments.plan_file.empty()) command.insert(command.end(), {"--plan", arguments.plan_file});
+  if (arguments.batches > 0) command.insert(command.end(), {"--batches", std::to_string(arguments.batches)});
+  if (arguments.json) command.emplace_back("--json");
+  return command;
+}
+
+/// What can be refused is refused here, once, before a rank starts.
+Status launch(const EvalArguments& arguments, int& exit_code) {
+  ALTIPLANO_ASSIGN(const Job job, prepare(arguments, arguments.ranks, true));
+  ALTIPLANO_RETURN_IF_ERROR(open_evaluation_data(job, arguments.file).status());
+  ALTIPLANO_ASSIGN(const Checkpoint checkpoint, find_model_checkpoint(job.config.options, arguments.checkpoint));
+  LaunchRequest request;
+  request.ranks = arguments.ranks;
+  request.command = rank_command(arguments, checkpoint.path());
+  request.log_directory = job.config.options.get_string("run.dir") + "/logs/eval";
+  std::fflush(stdout);
+  ALTIPLANO_ASSIGN(const LaunchOutcome outcome, launch_ranks(request));
+  if (outcome.failed_rank >= 0) fmt::print(stderr, "error: {}\n", outcome.message);
+  exit_code = outcome.exit_code;
+  return Status::ok();
+}
+
+Status evaluate(const EvalArguments& arguments, int& exit_code) {
+  ALTIPLANO_ASSIGN(const RankEnvironment environment, rank_environment());
+  if (!environment.rendezvous.empty()) {
+    ALTIPLANO_ASSIGN(auto rendezvous, join_job(environment));
+    return run_rank(arguments, environment, *rendezvous);
+  }
+  if (arguments.ranks > 1) return launch(arguments, exit_code);
+  InprocRendezvous alone(std::make_shared<InprocWorld>(1), RankId(0));
+  return run_rank(arguments, environment, alone);
+}
+
+}  // namespace
+
+void add_eval_command(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<EvalArguments>();
+  CLI::App* command = add_command(app, "eval", "Loss, perplexity and bits per byte of a checkpoint on a file", R"(
+    altiplano eval -c configs/jobs/quickstart.yaml
+    altiplano eval -n 2 -c job.yaml --file data/other.h5
+    altiplano eval -c job.yaml --checkpoint runs/job/checkpoints/step-00000400 --json)");
+  add_job_arguments(*command, arguments->job);
+  command->add_option("--file", arguments->file, "Token file (default: the validation part of the job, all of it)")
+      ->type_name("FILE");
+  command
+      ->add_option("--checkpoint", arguments->checkpoint,
+                   "A checkpoint, or a directory of them (default: the newest of the job)")
+      ->type_name("PATH");
+  command->add_option("--batches", arguments->batches, "Only so many global batches, as train.validation_batches")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  command->add_option("-n,--ranks", arguments->ranks, "Ranks of this host (default 1)")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("RANKS");
+  command->add_option("--plan", arguments->plan_file, "Take this plan instead of planning")->type_name("FILE");
+  command->add_flag("--json", arguments->json, "One line of JSON");
+  command->callback([arguments, &exit_code] {
+    int code = 0;
+    try {
+      const Status status = evaluate(*arguments, code);
+      exit_code = status.is_ok() ? code : report(status);
+    } catch (const std::exception& error) {
+      exit_code = report(runtime_failure("internal error: {}", error.what()));
+    }
+  });
+}
+
+}  // namespace altiplano

@@ -1,0 +1,75 @@
+#include "framework/runtime/rank_model.hpp"
+
+#include "framework/config/job_values.hpp"
+#include "framework/plugin/registry.hpp"
+#include "framework/program/lowering.hpp"
+#include "framework/runtime/rank_state.hpp"
+#include "framework/runtime/trainer.hpp"
+
+namespace altiplano {
+
+Result<std::unique_ptr<RankModel>> RankModel::open(const Job& job, const RankEnvironment& environment,
+                                                   Rendezvous& rendezvous, bool fetch_logits) {
+  std::unique_ptr<RankModel> model(new RankModel(job));
+  Status status = model->prepare(environment, rendezvous, fetch_logits);
+  if (status.is_ok()) return model;
+  model->abort(status);
+  return status;
+}
+
+Status RankModel::prepare(const RankEnvironment& environment, Rendezvous& rendezvous, bool fetch_logits) {
+  auto& registry = PluginRegistry::instance();
+  const Options& options = job_.config.options;
+  const std::string kind = options.get_string("device.kind");
+  ALTIPLANO_ASSIGN(DeviceBackend * backend, registry.device(kind));
+  DeviceOptions device_options = job_device_options(options, environment.world_size);
+  if (device_options.threads == 0) device_options.threads = environment.threads;
+  ALTIPLANO_ASSIGN(device_, backend->open(device_options));
+  ALTIPLANO_ASSIGN(auto extensions, registry.ops());
+  kernels_ = std::make_unique<KernelCache>(*device_, kind, extensions, job_.graph->seed);
+
+  LoweringOptions lowering;
+  lowering.fetch_logits = fetch_logits;
+  lowering.workspace = [&](const Program& program, const ComputeInstruction& instruction) -> Result<int64_t> {
+    if (program.rank != environment.rank) return 0;  // other ranks make their own kernels
+    ALTIPLANO_ASSIGN(Kernel * kernel, kernels_->get(program, instruction));
+    return kernel->workspace_bytes();
+  };
+  ALTIPLANO_ASSIGN(auto programs,
+                   lower(*job_.graph, job_.plan, job_.timetable, Binding::identity(job_.plan.num_slots()), lowering));
+  ALTIPLANO_RETURN_IF_ERROR(verify_programs(programs));
+  program_ = std::move(programs[environment.rank.index()]);
+
+  ALTIPLANO_ASSIGN(CommBackend * comm, registry.comm(comm_backend_name(options, environment.world_size)));
+  ALTIPLANO_ASSIGN(communicator_, comm->connect(rendezvous, job_comm_options(options)));
+  ALTIPLANO_ASSIGN(executor_, Executor::create(program_, *device_, *communicator_, *kernels_));
+  return Status::ok();
+}
+
+Status RankModel::load(const Checkpoint& checkpoint) {
+  const Options& options = job_.config.options;
+  ALTIPLANO_RETURN_IF_ERROR(
+      check_architecture(checkpoint.manifest().info, model_fingerprint(options), model_architecture(options)));
+  return restore_parameters(*executor_, checkpoint).with_context("while reading " + checkpoint.path());
+}
+
+void RankModel::abort(const Status& status) {
+  if (communicator_) communicator_->abort(status.to_string());
+}
+
+Status plan_for_one_rank(JobConfig& config) {
+  for (const char* key :
+       {"parallel.data_parallel_size", "parallel.tensor_parallel_size", "parallel.pipeline_parallel_size"})
+    ALTIPLANO_RETURN_IF_ERROR(config.options.set(key, int64_t{1}, {}));
+  return config.options.set("parallel.pipeline.split", std::vector<int64_t>{}, {});
+}
+
+Result<Checkpoint> find_model_checkpoint(const Options& options, const std::string& path) {
+  ALTIPLANO_ASSIGN(FoundCheckpoint found, find_checkpoint(options.get_string("checkpoint.dir"),
+                                                          path.empty() ? "must" : path, CheckLevel::kChecksums));
+  for (const SkippedCheckpoint& skipped : found.skipped)
+    fmt::print(stderr, "note: checkpoint {} skipped: {}\n", skipped.path, skipped.reason);
+  return std::move(*found.checkpoint);
+}
+
+}  // namespace altiplano

@@ -1,0 +1,43 @@
+#pragma once
+// RankModel: a job's model on this rank, ready to run forward: device, kernels, proved program, communicator, executor.
+// What evaluation and generation stand on; training adds its loop in Trainer.
+#include <memory>
+#include <string>
+
+#include "framework/checkpoint/restore.hpp"
+#include "framework/launch/rank_environment.hpp"
+#include "framework/runtime/executor.hpp"
+#include "framework/runtime/job.hpp"
+
+namespace altiplano {
+
+class RankModel {
+ public:
+  /// Collective. `job`, `environment` and `rendezvous` must outlive it. `fetch_logits`: for generation.
+  static Result<std::unique_ptr<RankModel>> open(const Job& job, const RankEnvironment& environment,
+                                                 Rendezvous& rendezvous, bool fetch_logits);
+  /// Reads the parameters of a checkpoint of the same architecture, whatever plan saved it.
+  Status load(const Checkpoint& checkpoint);
+  Executor& executor() { return *executor_; }
+  /// Tells the other ranks that this one failed.
+  void abort(const Status& status);
+
+ private:
+  explicit RankModel(const Job& job) : job_(job) {}
+  Status prepare(const RankEnvironment& environment, Rendezvous& rendezvous, bool fetch_logits);
+
+  const Job& job_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<KernelCache> kernels_;
+  Program program_;
+  std::unique_ptr<Communicator> communicator_;
+  std::unique_ptr<Executor> executor_;
+};
+
+/// Whatever degrees the job names, one rank has its own plan.
+Status plan_for_one_rank(JobConfig& config);
+
+/// The checkpoint to read: `path` (one, or a directory of them), or empty for the job's newest. Every byte is checked.
+Result<Checkpoint> find_model_checkpoint(const Options& options, const std::string& path);
+
+}  // namespace altiplano
