@@ -12,6 +12,7 @@
 #include "framework/plan/assignment.hpp"
 #include "framework/program/lowering.hpp"
 #include "framework/runtime/job.hpp"
+#include "framework/runtime/job_data.hpp"
 
 namespace altiplano {
 namespace {
@@ -106,17 +107,27 @@ Status plan(const PlanArguments& arguments) {
   return file.good() ? Status::ok() : runtime_failure("{}: cannot be written", arguments.output);
 }
 
+/// What the data section names is opened too: nothing of the job is left to be refused when it starts.
+Result<std::string> check_data(const Job& job) {
+  const BatchSourceOptions options = job_data_options(job);
+  if (options.train.empty()) return std::string();
+  ALTIPLANO_ASSIGN(const BatchSource data, BatchSource::open(options));
+  return fmt::format("; data {}, {} samples an epoch", data.training_name(),
+                     with_thousands(data.num_training_samples()));
+}
+
 Status validate(const PlanArguments& arguments) {
   ALTIPLANO_ASSIGN(Job job, prepare(arguments));
+  ALTIPLANO_ASSIGN(const std::string data, check_data(job));
   ALTIPLANO_ASSIGN(auto programs, lower_and_verify(job));
   size_t instructions = 0;
   for (const Program& program : programs)
     for (const Block& block : program.blocks) instructions += block.instructions.size();
   fmt::print(
-      "ok: {} on {} rank{}: {}; {} programs with {} instructions proved free of deadlock, of overlap and of reads "
+      "ok: {} on {} rank{}: {}{}; {} programs with {} instructions proved free of deadlock, of overlap and of reads "
       "before writes\n",
-      arguments.job.file, arguments.ranks, arguments.ranks == 1 ? "" : "s", plan_summary(job.plan), programs.size(),
-      with_thousands(static_cast<int64_t>(instructions)));
+      arguments.job.file, arguments.ranks, arguments.ranks == 1 ? "" : "s", plan_summary(job.plan), data,
+      programs.size(), with_thousands(static_cast<int64_t>(instructions)));
   return Status::ok();
 }
 

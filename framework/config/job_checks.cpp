@@ -76,6 +76,10 @@ Status check_unused(const Options& options, const std::string& chooser, const st
   return Status::ok();
 }
 
+Status check_documents(const Options& options) {
+  return check_unused(options, "data.documents", "concatenate", {"data.positions"});
+}
+
 Status check_optimizer(const Options& options) {
   ALTIPLANO_RETURN_IF_ERROR(check_unused(options, "optimizer.name", "adamw", {"optimizer.momentum"}));
   return check_unused(options, "optimizer.name", "sgd", {"optimizer.betas", "optimizer.eps"});
@@ -180,8 +184,9 @@ Result<std::optional<Bytes>> memory_per_rank(const Options& options) {
 
 Status check_job(Options& options, std::vector<std::string>& notices) {
   using Rule = Status (*)(const Options&);
-  constexpr std::array<Rule, 8> kRules = {check_batch, check_validation, check_optimizer, check_learning_rate,
-                                          check_split, check_resume,     check_memory,    check_run_name};
+  constexpr std::array<Rule, 9> kRules = {check_batch,     check_documents,     check_validation,
+                                          check_optimizer, check_learning_rate, check_split,
+                                          check_resume,    check_memory,        check_run_name};
   derive_defaults(options);
   std::vector<std::string> refusals;
   for (Rule rule : kRules) {
