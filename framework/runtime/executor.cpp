@@ -116,6 +116,15 @@ Result<StepTotals> Executor::run_validation(InputSource& input) {
   return result;
 }
 
+Result<NotFinite> Executor::find_not_finite(InputSource& input, StepScalars scalars) {
+  NotFiniteSearch search(program_, device_);
+  search_ = &search;
+  const Status status = run_step(input, scalars, [](const StepTotals&, StepScalars&) { return false; });
+  search_ = nullptr;
+  ALTIPLANO_RETURN_IF_ERROR(status);
+  return search.first();
+}
+
 Status Executor::run(const std::vector<TimetableEntry>& entries, InputSource& input, StepScalars& scalars,
                      const Decide& decide) {
   for (const TimetableEntry& entry : entries) {
@@ -166,7 +175,7 @@ Result<bool> Executor::issue(const Instruction& instruction, Prepared& prepared,
   int slot = entry.stash_slot;
   auto microbatch = static_cast<uint64_t>(entry.action.microbatch);
   if (const auto* compute_what = std::get_if<ComputeInstruction>(&instruction.what)) {
-    ALTIPLANO_RETURN_IF_ERROR(compute(*compute_what, prepared, entry, scalars));
+    ALTIPLANO_RETURN_IF_ERROR(compute(instruction, *compute_what, prepared, entry, scalars));
   } else if (const auto* copy = std::get_if<CopyInstruction>(&instruction.what)) {
     const char* from = static_cast<const char*>(pointer(copy->source, slot)) + copy->source_offset;
     char* to = static_cast<char*>(pointer(copy->destination, slot)) + copy->destination_offset;
@@ -201,14 +210,17 @@ Result<bool> Executor::issue(const Instruction& instruction, Prepared& prepared,
   return false;
 }
 
-Status Executor::compute(const ComputeInstruction& what, Prepared& prepared, const TimetableEntry& entry,
-                         const StepScalars& scalars) {
+Status Executor::compute(const Instruction& instruction, const ComputeInstruction& what, Prepared& prepared,
+                         const TimetableEntry& entry, const StepScalars& scalars) {
   int slot = entry.stash_slot;
   for (size_t i = 0; i < what.inputs.size(); ++i) prepared.inputs[i] = pointer(what.inputs[i].buffer, slot);
   for (size_t i = 0; i < what.outputs.size(); ++i) prepared.outputs[i] = pointer(what.outputs[i].buffer, slot);
   KernelCall call{prepared.inputs, prepared.outputs, &scalars, entry.action.microbatch * program_.microbatch_samples,
                   what.workspace.is_valid() ? pointer(what.workspace, slot) : nullptr};
-  return prepared.kernel->run(call);
+  if (search_ == nullptr) return prepared.kernel->run(call);
+  ALTIPLANO_RETURN_IF_ERROR(search_->before(what, prepared.inputs));
+  ALTIPLANO_RETURN_IF_ERROR(prepared.kernel->run(call));
+  return search_->after(what, prepared.outputs, entry.action, instruction.label);
 }
 
 Status Executor::feed(const FeedInstruction& what, const TimetableEntry& entry, InputSource& input) {

@@ -9,6 +9,7 @@
 #include "framework/api/device.hpp"
 #include "framework/program/program.hpp"
 #include "framework/runtime/kernel_cache.hpp"
+#include "framework/runtime/not_finite.hpp"
 
 namespace altiplano {
 
@@ -42,6 +43,9 @@ class Executor {
   /// `wants_stop`: this rank was asked to stop; every rank's totals of this step count it.
   Status run_step(InputSource& input, StepScalars scalars, const Decide& decide, bool wants_stop = false);
   Result<StepTotals> run_validation(InputSource& input);
+  /// Runs a step that was skipped once more, applies nothing, and says where this rank first made a value that is not
+  /// finite (rank and host are for the caller to add). Collective; several times slower than a step.
+  Result<NotFinite> find_not_finite(InputSource& input, StepScalars scalars);
   /// Logits [batch, sequence, vocabulary] as f32 of the last validation entries, when the program fetches them.
   const std::vector<float>& logits() const { return logits_; }
 
@@ -66,8 +70,8 @@ class Executor {
   /// True: the block ends here.
   Result<bool> issue(const Instruction& instruction, Prepared& prepared, size_t index, const TimetableEntry& entry,
                      InputSource& input, StepScalars& scalars, const Decide& decide);
-  Status compute(const ComputeInstruction& what, Prepared& prepared, const TimetableEntry& entry,
-                 const StepScalars& scalars);
+  Status compute(const Instruction& instruction, const ComputeInstruction& what, Prepared& prepared,
+                 const TimetableEntry& entry, const StepScalars& scalars);
   Status feed(const FeedInstruction& what, const TimetableEntry& entry, InputSource& input);
   Result<bool> fetch(const FetchInstruction& what, StepScalars& scalars, const Decide& decide);
   Status initialize_tensor(const PersistentTensor& tensor, uint64_t seed);
@@ -81,7 +85,8 @@ class Executor {
   std::vector<Event> events_;                    ///< of the current block's instructions
   std::vector<Event> last_send_;                 ///< by buffer
   const PersistentTensor* totals_ = nullptr;
-  std::vector<char> host_;  ///< staging of feeds and fetches
+  NotFiniteSearch* search_ = nullptr;  ///< looks on while it is there
+  std::vector<char> host_;             ///< staging of feeds and fetches
   std::vector<float> logits_;
 };
 

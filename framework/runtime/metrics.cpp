@@ -8,6 +8,19 @@
 
 namespace altiplano {
 
+namespace {
+
+nlohmann::ordered_json json_of(const NotFinite& where) {
+  if (where.kind == NotFinite::Kind::kNone) return {{"passed", true}};
+  nlohmann::ordered_json json = {{"rank", where.rank}, {"host", where.host}, {"operation", where.operation}};
+  if (where.microbatch < 0) return json;
+  json["microbatch"] = where.microbatch;
+  json["samples"] = {where.first_sample, where.first_sample + where.num_samples - 1};
+  return json;
+}
+
+}  // namespace
+
 MetricsFile::~MetricsFile() {
   if (file_) std::fclose(file_);
 }
@@ -34,6 +47,7 @@ Status MetricsFile::write_step(const StepMetrics& m) {
       {"step", m.step},     {"loss", m.loss},       {"grad_norm", m.gradient_norm}, {"lr", m.learning_rate},
       {"tokens", m.tokens}, {"seconds", m.seconds}, {"tps", m.tokens_per_second}};
   if (m.skipped) json["skipped"] = true;
+  if (m.not_finite) json["not_finite"] = json_of(*m.not_finite);
   return write_line(json.dump());
 }
 

@@ -2,9 +2,11 @@
 // Metrics of a run as JSON lines, one per step, written by rank 0. After a resume each step stands once: later lines of
 // the earlier attempt are cut.
 #include <cstdio>
+#include <optional>
 #include <string>
 
 #include "framework/base/status.hpp"
+#include "framework/runtime/not_finite.hpp"
 
 namespace altiplano {
 
@@ -12,6 +14,7 @@ struct StepMetrics {
   int64_t step = 0, tokens = 0;  ///< tokens: valid ones of this step
   double loss = 0, gradient_norm = 0, learning_rate = 0, seconds = 0, tokens_per_second = 0;
   bool skipped = false;
+  std::optional<NotFinite> not_finite;  ///< of a skipped step: where it came from
 };
 
 class MetricsFile {

@@ -8,6 +8,7 @@
 
 #include "framework/base/text.hpp"
 #include "framework/config/job_values.hpp"
+#include "framework/launch/inproc_rendezvous.hpp"
 #include "framework/plugin/registry.hpp"
 #include "framework/program/lowering.hpp"
 #include "framework/runtime/job_data.hpp"
@@ -241,6 +242,9 @@ Result<bool> Trainer::step() {
       },
       stop_requested_());
   ALTIPLANO_RETURN_IF_ERROR(status);
+  if (metrics.skipped && metrics.tokens > 0) {
+    ALTIPLANO_ASSIGN(metrics.not_finite, find_not_finite(scalars));
+  }
   ++step_;
   samples_ += job_.plan.global_batch;
   summary_.loss = metrics.loss;
@@ -249,9 +253,22 @@ Result<bool> Trainer::step() {
   if (is_first_rank()) {
     ALTIPLANO_RETURN_IF_ERROR(metrics_.write_step(metrics));
     progress_->step(metrics);
+    if (metrics.not_finite)
+      progress_->note(
+          fmt::format("step {} skipped on all ranks, not finite: {}", step_, metrics.not_finite->to_string()));
   }
   ALTIPLANO_RETURN_IF_ERROR(check_divergence(metrics));
   return stops;
+}
+
+/// Where the values of the skipped step came from that are not finite, for all ranks alike. Samples are counted over
+/// the run.
+Result<NotFinite> Trainer::find_not_finite(const StepScalars& scalars) {
+  input_->start(BatchInput::Part::kTraining, samples_);
+  ALTIPLANO_ASSIGN(NotFinite mine, executor_->find_not_finite(*input_, scalars));
+  mine.host = short_host_name();
+  mine.first_sample += samples_;
+  return first_not_finite(*communicator_, executor_->communicator_group(GroupId(0)), mine);
 }
 
 /// A run whose steps are all skipped trains nothing any more: it ends before it saves over good checkpoints. All ranks
@@ -261,11 +278,13 @@ Status Trainer::check_divergence(const StepMetrics& metrics) {
   skipped_in_a_row_ = metrics.skipped ? skipped_in_a_row_ + 1 : 0;
   const bool ends = step_ == options_.get_int("train.max_steps");
   if (skipped_in_a_row_ < kMostSkipped && !(ends && skipped_in_a_row_ > 0)) return Status::ok();
-  return {
-      StatusCode::kDiverged,
-      fmt::format("step {}: loss and gradient norm were not finite for {} step{} in a row, all skipped; go on from an "
-                  "earlier checkpoint with a smaller optimizer.lr (now {})",
-                  step_, skipped_in_a_row_, skipped_in_a_row_ == 1 ? "" : "s", options_.get_float("optimizer.lr"))};
+  return {StatusCode::kDiverged,
+          fmt::format(
+              "step {}: loss and gradient norm were not finite for {} step{} in a row, all skipped{}; go on from an "
+              "earlier checkpoint with a smaller optimizer.lr (now {})",
+              step_, skipped_in_a_row_, skipped_in_a_row_ == 1 ? "" : "s",
+              metrics.not_finite ? ", the last one by " + metrics.not_finite->to_string() : "",
+              options_.get_float("optimizer.lr"))};
 }
 
 Status Trainer::validate() {

@@ -51,6 +51,7 @@ class Trainer {
   Result<bool> step();
   Status validate();
   Status save();
+  Result<NotFinite> find_not_finite(const StepScalars& scalars);
   Status check_divergence(const StepMetrics& metrics);
   Result<std::optional<Checkpoint>> find_and_lock();
   Status report_memory();

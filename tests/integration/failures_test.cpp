@@ -56,6 +56,40 @@ BOOST_AUTO_TEST_CASE(whatever_happens_the_run_is_down_in_time_the_cause_is_the_l
   for (const RunFault& fault : kTable) BOOST_TEST(job.check(fault), fault.name << " never happened");
 }
 
+BOOST_AUTO_TEST_CASE(a_nan_in_one_microbatch_of_one_rank_is_skipped_by_all_and_step_rank_and_microbatch_are_named) {
+  struct Nan {
+    const char *name, *plan, *fault, *where;
+    int rank, microbatch;
+  };
+  const std::string data2 = degrees_text(2, 2, 1), pipeline2 = degrees_text(2, 1, 2);
+  for (const Nan& nan :
+       {Nan{"tensor", data2.c_str(), "rank=2 sample=2 kind=layer_norm", "forward of block.0.ln1", 2, 1},
+        Nan{"pipeline", pipeline2.c_str(), "rank=1 sample=4 kind=layer_norm_grad_input", "backward of ", 1, 2}}) {
+    FaultyJob job;
+    const std::string settings = std::string(nan.plan) + "train.max_steps=4 device.kind=faulty plugins.path=[plugins]";
+    BackgroundRun run(job.folder(), job.arguments(nan.name, settings), nan.name,
+                      job.environment(std::string("what=nan step=3 ") + nan.fault));
+    BOOST_TEST(run.wait() == 0, run.output());
+    BOOST_TEST(has(run.output(), fmt::format("step 3 skipped on all ranks, not finite: rank {} (", nan.rank)),
+               run.output());
+    BOOST_TEST(has(run.output(), fmt::format("), microbatch {} (samples ", nan.microbatch)), run.output());
+    BOOST_TEST(has(run.output(), nan.where), run.output());
+    auto steps = read_steps(job.folder() / nan.name + "/metrics.jsonl");
+    BOOST_TEST(steps.size() == 4u);
+    for (const auto& [step, line] : steps) BOOST_TEST(line.contains("skipped") == (step == 3), line.dump());
+    BOOST_TEST(steps[3]["not_finite"]["rank"] == nan.rank, steps[3].dump());
+    BOOST_TEST(steps[3]["not_finite"]["microbatch"] == nan.microbatch, steps[3].dump());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_nan_that_is_gone_when_the_step_is_computed_again_is_said_to_have_passed) {
+  FaultyJob job;
+  BackgroundRun run(job.folder(), job.arguments("run", "train.max_steps=3 device.kind=faulty plugins.path=[plugins]"),
+                    "run", job.environment("what=nan rank=1 step=2 sample=0 kind=layer_norm times=1"));
+  BOOST_TEST(run.wait() == 0, run.output());
+  BOOST_TEST(has(run.output(), "step 2 skipped on all ranks, not finite: computed again it is finite"), run.output());
+}
+
 BOOST_AUTO_TEST_CASE(a_log_folder_used_again_says_where_each_run_begins) {
   FaultyJob job;
   for (int i = 0; i < 2; ++i) job.folder().launch(2, "run", "train.max_steps=2");

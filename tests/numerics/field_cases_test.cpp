@@ -152,6 +152,65 @@ BOOST_AUTO_TEST_CASE(p17_a_nan_on_one_rank_makes_all_ranks_skip_the_same_step) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(p17_the_rank_the_microbatch_and_the_parameter_of_a_nan_are_found) {
+  TrainingGraph graph = make_gpt_training(small_shape());
+  for (Degrees degrees : {Degrees{4, 1, 1}, {1, 1, 4}, {1, 4, 1}, {2, 2, 2}}) {
+    Plan plan = small_plan(graph, degrees, 2);
+    for (int poisoned = 0; poisoned < degrees.num_ranks(); ++poisoned) {
+      std::vector<NotFinite> found(static_cast<size_t>(degrees.num_ranks()));
+      std::string name;
+      TrainOptions options;
+      options.steps = 1;
+      options.before_step = [&](Executor& executor, int64_t step) {
+        const int rank = executor.program().rank.value;
+        const auto& tensors = executor.program().tensors;
+        auto bias = std::find_if(tensors.begin(), tensors.end(),
+                                 [](const PersistentTensor& t) { return t.name.ends_with(".mlp.up.bias"); });
+        if (rank == poisoned) {
+          static_cast<double*>(executor.data(*bias))[0] = std::numeric_limits<double>::quiet_NaN();
+          name = bias->name;
+        }
+        SyntheticInput input(graph, step);
+        StepScalars scalars;
+        scalars.step = step;
+        auto result = executor.find_not_finite(input, scalars);
+        if (result.is_ok()) found[static_cast<size_t>(rank)] = *result;
+      };
+      train(graph, plan, options);
+      for (int rank = 0; rank < degrees.num_ranks(); ++rank) {
+        const NotFinite& it = found[static_cast<size_t>(rank)];
+        if (rank != poisoned) {
+          BOOST_TEST((it.kind == NotFinite::Kind::kNone), "rank " << rank << ": " << it.to_string());
+          continue;
+        }
+        BOOST_TEST((it.kind == NotFinite::Kind::kParameter), plan.to_yaml() << it.to_string());
+        BOOST_TEST(it.operation == name);
+        BOOST_TEST(it.microbatch == 0);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(p17_a_search_in_sound_steps_finds_nothing_and_leaves_no_trace) {
+  TrainingGraph graph = make_gpt_training(small_shape());
+  for (Degrees degrees : {Degrees{4, 1, 1}, {1, 1, 4}, {1, 4, 1}, {2, 2, 2}}) {
+    Plan plan = small_plan(graph, degrees, 2);
+    std::vector<NotFinite> found(static_cast<size_t>(degrees.num_ranks()));
+    TrainOptions plain, searched;
+    plain.steps = searched.steps = 2;
+    searched.before_step = [&](Executor& executor, int64_t step) {
+      SyntheticInput input(graph, step);
+      StepScalars scalars;
+      scalars.step = step;
+      auto result = executor.find_not_finite(input, scalars);
+      if (result.is_ok() && result->kind != NotFinite::Kind::kNone) found[executor.program().rank.index()] = *result;
+    };
+    const TrainResult run = train(graph, plan, searched);
+    BOOST_TEST(largest_difference(run.tensors, train(graph, plan, plain).tensors) == 0, plan.to_yaml());
+    for (const NotFinite& it : found) BOOST_TEST((it.kind == NotFinite::Kind::kNone), it.to_string());
+  }
+}
+
 namespace {
 
 /// A model with parameters of one element, of fewer elements than replicas, and of one row.
