@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 
@@ -74,6 +75,7 @@ int run(int argc, char** argv) {
 }  // namespace altiplano
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is an error like a full disk, not a death
   int exit_code = altiplano::run(argc, argv);
   // What was printed must have arrived: a full disk behind `> file` is a failure.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,6 +33,16 @@ size_t write_all(int file, const char* data, size_t bytes) {
 
 void write_all(int file, const std::string& text) {
   write_all(file, text.data(), text.size());
+}
+
+/// All of it or nothing.
+bool write_whole(int file, const std::string& text) {
+  struct stat before {};
+  if (fstat(file, &before) != 0) return false;
+  if (write_all(file, text.data(), text.size()) == text.size()) return true;
+  const int cut = ftruncate(file, before.st_size);
+  (void)cut;  // then a piece of the line stays
+  return false;
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
@@ -115,6 +126,7 @@ RankProcess::RankProcess(RankProcess&& other) noexcept
       error_line_(std::move(other.error_line_)),
       last_error_(std::move(other.last_error_)),
       log_file_(std::move(other.log_file_)),
+      log_trouble_(std::move(other.log_trouble_)),
       log_bytes_lost_(other.log_bytes_lost_),
       stopped_(other.stopped_),
       ended_(other.ended_),
@@ -133,17 +145,18 @@ RankProcess::~RankProcess() {
 
 void RankProcess::write_log(const char* data, size_t bytes, int errors_console) {
   if (log_bytes_lost_ > 0) {
-    const std::string gap = fmt::format("\n== {} bytes are missing here: the disk was full\n", log_bytes_lost_);
-    if (write_all(log_, gap.data(), gap.size()) == gap.size()) {
+    const std::string gap = fmt::format("\n== {} bytes are missing here: {}\n", log_bytes_lost_, log_trouble_);
+    if (write_whole(log_, gap))
       write_all(errors_console, fmt::format("note: {} is written again; {} bytes of it are lost\n", log_file_,
                                             std::exchange(log_bytes_lost_, 0)));
-    }
   }
   const size_t written = log_bytes_lost_ > 0 ? 0 : write_all(log_, data, bytes);
   if (written == bytes) return;
-  if (log_bytes_lost_ == 0)
+  if (log_bytes_lost_ == 0) {
+    log_trouble_ = std::strerror(errno);
     write_all(errors_console,
-              fmt::format("note: {} cannot be written: {}; the run goes on\n", log_file_, std::strerror(errno)));
+              fmt::format("note: {} cannot be written: {}; the run goes on\n", log_file_, log_trouble_));
+  }
   log_bytes_lost_ += bytes - written;
 }
 

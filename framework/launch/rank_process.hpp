@@ -63,7 +63,7 @@ class RankProcess {
   int output_ = -1, errors_ = -1, log_ = -1;
   std::string error_line_;  // begun, not ended
   std::string last_error_;
-  std::string log_file_;
+  std::string log_file_, log_trouble_;
   size_t log_bytes_lost_ = 0;
   std::optional<Stopped> stopped_;
   bool ended_ = false;

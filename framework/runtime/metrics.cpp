@@ -1,10 +1,14 @@
 #include "framework/runtime/metrics.hpp"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace altiplano {
 
@@ -42,7 +46,7 @@ Status MetricsFile::open(const std::string& path, int64_t last_step) {
                                                               : runtime_failure("{}: {}", path, std::strerror(errno));
 }
 
-Status MetricsFile::write_step(const StepMetrics& m) {
+std::string MetricsFile::write_step(const StepMetrics& m) {
   nlohmann::ordered_json json = {
       {"step", m.step},     {"loss", m.loss},       {"grad_norm", m.gradient_norm}, {"lr", m.learning_rate},
       {"tokens", m.tokens}, {"seconds", m.seconds}, {"tps", m.tokens_per_second}};
@@ -51,15 +55,31 @@ Status MetricsFile::write_step(const StepMetrics& m) {
   return write_line(json.dump());
 }
 
-Status MetricsFile::write_validation(int64_t step, double loss, int64_t tokens) {
+std::string MetricsFile::write_validation(int64_t step, double loss, int64_t tokens) {
   nlohmann::ordered_json json = {{"step", step}, {"validation_loss", loss}, {"validation_tokens", tokens}};
   return write_line(json.dump());
 }
 
-Status MetricsFile::write_line(const std::string& line) {
-  if (std::fputs((line + "\n").c_str(), file_) < 0 || std::fflush(file_) != 0)
-    return runtime_failure("{}: {}", path_, std::strerror(errno));
-  return Status::ok();
+/// All of it or nothing: half a line would spoil the next one.
+bool MetricsFile::append(const std::string& text) {
+  const int file = fileno(file_);
+  struct stat before {};
+  if (std::fflush(file_) != 0 || ::fstat(file, &before) != 0) return false;
+  const ssize_t written = ::write(file, text.data(), text.size());
+  if (written == static_cast<ssize_t>(text.size())) return true;
+  const int why = written < 0 ? errno : ENOSPC;
+  if (written > 0 && ::ftruncate(file, before.st_size) == 0) ::lseek(file, before.st_size, SEEK_SET);
+  errno = why;
+  return false;
+}
+
+std::string MetricsFile::write_line(const std::string& line) {
+  if (append(line + "\n")) {
+    const int64_t lost = std::exchange(num_lost_, 0);
+    return lost == 0 ? "" : fmt::format("{} is written again; {} of its lines are lost", path_, lost);
+  }
+  const char* why = std::strerror(errno);
+  return num_lost_++ > 0 ? "" : fmt::format("{} cannot be written: {}; the run goes on without its lines", path_, why);
 }
 
 }  // namespace altiplano

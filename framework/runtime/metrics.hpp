@@ -25,13 +25,18 @@ class MetricsFile {
   MetricsFile& operator=(const MetricsFile&) = delete;
   /// Opens `path` for appending after removing lines of steps beyond `last_step`.
   Status open(const std::string& path, int64_t last_step);
-  Status write_step(const StepMetrics& metrics);
-  Status write_validation(int64_t step, double loss, int64_t tokens);
+  /// A line that cannot be written (disk full) is lost as a whole and stops no run. What there is to tell of it: at the
+  /// first one that is lost, and when lines can be written again; empty otherwise.
+  [[nodiscard]] std::string write_step(const StepMetrics& metrics);
+  [[nodiscard]] std::string write_validation(int64_t step, double loss, int64_t tokens);
+  int64_t num_lost() const { return num_lost_; }  ///< since a line was last written
 
  private:
-  Status write_line(const std::string& line);
+  std::string write_line(const std::string& line);
+  bool append(const std::string& text);
   std::FILE* file_ = nullptr;
   std::string path_;
+  int64_t num_lost_ = 0;
 };
 
 }  // namespace altiplano

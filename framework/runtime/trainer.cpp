@@ -28,6 +28,13 @@ namespace {
 constexpr std::chrono::minutes kCheckDeadline{30};  // reading every byte of a checkpoint
 constexpr const char* kChosen = "checkpoint";       // key of the first rank's choice
 
+/// A notice to whoever watches; empty: none.
+void tell(const std::string& text) {
+  if (text.empty()) return;
+  std::fflush(stdout);
+  fmt::print(stderr, "note: {}\n", text);
+}
+
 Result<BatchSource> open_data(const Job& job) {
   return BatchSource::open(job_data_options(job));
 }
@@ -205,7 +212,8 @@ Result<TrainSummary> Trainer::run() {
     if (is_due || step_ == max_steps || summary_.stopped_early) ALTIPLANO_RETURN_IF_ERROR(save());
   }
   summary_.steps_done = step_;
-  ALTIPLANO_RETURN_IF_ERROR(report_memory());
+  if (const Status status = report_memory(); !status.is_ok()) tell(status.to_string());
+  if (metrics_.num_lost() > 0) tell(fmt::format("metrics.jsonl: {} lines are lost", metrics_.num_lost()));
   return summary_;
 }
 
@@ -251,7 +259,7 @@ Result<bool> Trainer::step() {
   metrics.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   metrics.tokens_per_second = static_cast<double>(metrics.tokens) / metrics.seconds;
   if (is_first_rank()) {
-    ALTIPLANO_RETURN_IF_ERROR(metrics_.write_step(metrics));
+    tell(metrics_.write_step(metrics));
     progress_->step(metrics);
     if (metrics.not_finite)
       progress_->note(
@@ -305,7 +313,8 @@ Status Trainer::validate() {
   if (!is_first_rank()) return Status::ok();
   progress_->note(fmt::format("validation step {}: loss {:.4f} over {} tokens", step_, summary_.validation_loss,
                               with_thousands(static_cast<int64_t>(tokens))));
-  return metrics_.write_validation(step_, summary_.validation_loss, static_cast<int64_t>(tokens));
+  tell(metrics_.write_validation(step_, summary_.validation_loss, static_cast<int64_t>(tokens)));
+  return Status::ok();
 }
 
 Status Trainer::barrier() {

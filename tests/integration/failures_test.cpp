@@ -90,6 +90,35 @@ BOOST_AUTO_TEST_CASE(a_nan_that_is_gone_when_the_step_is_computed_again_is_said_
   BOOST_TEST(has(run.output(), "step 2 skipped on all ranks, not finite: computed again it is finite"), run.output());
 }
 
+BOOST_AUTO_TEST_CASE(a_full_disk_costs_lines_of_logs_and_metrics_but_not_the_run) {
+  if (!SmallDisk::is_possible()) return;
+  FaultyJob job;
+  BackgroundRun run(job.folder(), job.arguments("run"), "run",
+                    job.environment() + " " + SmallDisk::environment("run", "4m"));
+  const auto is_said = [&](const std::string& text) {
+    wait_until([&] { return run.has_ended() || has(run.output(), text); }, text);
+    BOOST_TEST(has(run.output(), text), run.output());
+  };
+  is_said("step:       2/");
+  const SmallDisk disk(job.folder(), "run", run);
+  disk.fill();
+  is_said("note: run/metrics.jsonl cannot be written: No space left on device; the run goes on without its lines");
+  is_said("note: run/logs/rank-0.log cannot be written: No space left on device; the run goes on");
+  disk.release();
+  is_said("note: run/metrics.jsonl is written again; ");
+  is_said("note: run/logs/rank-0.log is written again; ");
+  const auto lines = read_metrics(disk.path() + "/metrics.jsonl");
+  const std::string log = read_bytes(disk.path() + "/logs/rank-0.log");
+  BOOST_TEST(has(log, " bytes are missing here: No space left on device"), log);
+  int64_t before = 0;
+  for (const auto& line : lines) {
+    BOOST_TEST(line["step"].get<int64_t>() > before, line.dump());
+    before = line["step"].get<int64_t>();
+  }
+  kill(run.launcher(), SIGTERM);
+  BOOST_TEST(run.wait() == kSaved, run.output());
+}
+
 BOOST_AUTO_TEST_CASE(a_log_folder_used_again_says_where_each_run_begins) {
   FaultyJob job;
   for (int i = 0; i < 2; ++i) job.folder().launch(2, "run", "train.max_steps=2");

@@ -113,4 +113,31 @@ void FaultyJob::check_nothing_left(const std::string& name) const {
   BOOST_TEST(fs::is_empty(folder_ / "shm"), name << " left shared memory");
 }
 
+// ---- SmallDisk ----
+
+bool SmallDisk::is_possible() {
+  const bool possible = run_command("unshare -m true").exit_code == 0;
+  if (!possible) BOOST_TEST_MESSAGE("skipped: mounting a small file system needs root");
+  return possible;
+}
+
+std::string SmallDisk::environment(const std::string& run, const std::string& size) {
+  return fmt::format("unshare -m sh -c 'mkdir -p {0} && mount -t tmpfs -o size={1} none {0} && exec \"$@\"' sh", run,
+                     size);
+}
+
+void SmallDisk::fill(int64_t free_bytes) const {
+  std::FILE* file = std::fopen((path_ + "/filler").c_str(), "wb");
+  BOOST_REQUIRE(file != nullptr);
+  std::setvbuf(file, nullptr, _IONBF, 0);
+  const auto left = [&] { return static_cast<int64_t>(fs::space(path_).available); };
+  for (const std::string block(4096, 'x'); left() > free_bytes && std::fwrite(block.data(), 1, 4096, file) == 4096;) {
+  }
+  std::fclose(file);
+}
+
+void SmallDisk::release() const {
+  fs::remove(path_ + "/filler");
+}
+
 }  // namespace altiplano::test

@@ -2,6 +2,8 @@
 // One thing that goes wrong with a running job, as a row of a table (fault, instant, victim), and what must then hold
 // for every job: an end within the stated time, the right exit code, the first failing rank on the last line, no
 // process and no shared memory left.
+#include <fmt/format.h>
+
 #include <optional>
 #include <string>
 
@@ -43,6 +45,25 @@ class FaultyJob {
 
  private:
   JobFolder folder_;
+};
+
+/// A run whose folder is a small file system of its own, which can be filled while it runs. Needs root.
+class SmallDisk {
+ public:
+  /// Can this process make one? Says why not as a test message.
+  static bool is_possible();
+  /// To be put into the environment of a BackgroundRun: mounts `size` ("2m") at <folder>/<run> for it alone.
+  static std::string environment(const std::string& run, const std::string& size);
+  SmallDisk(const JobFolder& folder, const std::string& run, const BackgroundRun& process)
+      : path_(fmt::format("/proc/{}/root{}/{}", process.launcher(), folder.path(), run)) {}
+  /// The run's folder as the run sees it.
+  const std::string& path() const { return path_; }
+  /// Leaves `free_bytes` at most; 0: not one.
+  void fill(int64_t free_bytes = 0) const;
+  void release() const;
+
+ private:
+  std::string path_;
 };
 
 /// The last line that is not empty.
