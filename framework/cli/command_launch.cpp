@@ -9,6 +9,7 @@
 #include "framework/cli/job_arguments.hpp"
 #include "framework/launch/launcher.hpp"
 #include "framework/launch/stop_signal.hpp"
+#include "framework/runtime/output_folders.hpp"
 #include "framework/runtime/trainer.hpp"
 
 namespace altiplano {
@@ -46,6 +47,7 @@ Result<Options> check_job(const LaunchArguments& arguments) {
   request.plan_file = arguments.start.plan_file;
   ALTIPLANO_ASSIGN(const Job job, prepare_job(std::move(config), request));
   ALTIPLANO_RETURN_IF_ERROR(check_can_start(job));
+  ALTIPLANO_RETURN_IF_ERROR(check_can_write(job.config.options));
   return job.config.options;
 }
 

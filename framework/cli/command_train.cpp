@@ -8,6 +8,7 @@
 #include "framework/launch/inproc_rendezvous.hpp"
 #include "framework/launch/rank_board.hpp"
 #include "framework/launch/stop_signal.hpp"
+#include "framework/runtime/output_folders.hpp"
 #include "framework/runtime/trainer.hpp"
 
 namespace altiplano {
@@ -62,6 +63,7 @@ Status train(const TrainArguments& arguments) {
   request.num_ranks = environment.world_size;
   request.plan_file = arguments.start.plan_file;
   ALTIPLANO_ASSIGN(Job job, prepare_job(std::move(config), request));
+  if (!has_launcher) ALTIPLANO_RETURN_IF_ERROR(check_can_write(job.config.options));
   ALTIPLANO_ASSIGN(auto rendezvous, meet(environment));
   ALTIPLANO_ASSIGN(auto trainer,
                    Trainer::create(job, environment, *rendezvous, report, [] { return stop_signal() != 0; }));

@@ -119,6 +119,32 @@ BOOST_AUTO_TEST_CASE(a_full_disk_costs_lines_of_logs_and_metrics_but_not_the_run
   BOOST_TEST(run.wait() == kSaved, run.output());
 }
 
+BOOST_AUTO_TEST_CASE(a_read_only_folder_is_refused_before_a_rank_starts) {
+  if (!SmallDisk::is_possible()) return;
+  FaultyJob job;
+  BackgroundRun run(job.folder(), job.arguments("run"), "run",
+                    "unshare -m sh -c 'mkdir run && mount -t tmpfs -o ro none run && exec \"$@\"' sh");
+  BOOST_TEST(run.wait() == 2, run.output());
+  BOOST_TEST(last_line(run.output()) ==
+                 "error: --set run.dir: the folder run cannot be written: Read-only file system; set run.dir to one "
+                 "that can",
+             run.output());
+}
+
+BOOST_AUTO_TEST_CASE(a_shared_memory_file_system_that_is_too_small_is_refused_with_both_numbers) {
+  if (!SmallDisk::is_possible()) return;
+  FaultyJob job;
+  BackgroundRun run(job.folder(), job.arguments("run"), "run",
+                    "unshare -m sh -c 'mount -t tmpfs -o size=1m none /dev/shm && exec \"$@\"' sh");
+  BOOST_TEST(run.wait() == 2, run.output());
+  const std::string last = last_line(run.output());
+  BOOST_TEST(has(last, "error: rank 0 ("), last);
+  BOOST_TEST(has(last, "failed with exit code 2 while starting: comm/shm needs 8.0 MiB in /dev/shm, has 1.0 MiB; "),
+             last);
+  BOOST_TEST(!has(run.output(), "step: "), run.output());
+  job.check_nothing_left("run");
+}
+
 BOOST_AUTO_TEST_CASE(a_log_folder_used_again_says_where_each_run_begins) {
   FaultyJob job;
   for (int i = 0; i < 2; ++i) job.folder().launch(2, "run", "train.max_steps=2");
