@@ -145,6 +145,10 @@ BOOST_AUTO_TEST_CASE(a_shared_memory_file_system_that_is_too_small_is_refused_wi
   job.check_nothing_left("run");
 }
 
+BOOST_AUTO_TEST_CASE(two_jobs_started_together_do_not_disturb_each_other) {
+  FaultyJob().check_pairs(3);
+}
+
 BOOST_AUTO_TEST_CASE(a_log_folder_used_again_says_where_each_run_begins) {
   FaultyJob job;
   for (int i = 0; i < 2; ++i) job.folder().launch(2, "run", "train.max_steps=2");

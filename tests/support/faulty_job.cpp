@@ -6,6 +6,7 @@
 
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
+#include <memory>
 #include <thread>
 
 #include "framework/base/text.hpp"
@@ -75,10 +76,11 @@ int64_t FaultyJob::steps_done(const std::string& run) const {
   return lines.empty() ? 0 : lines.back()["step"].get<int64_t>();
 }
 
-bool FaultyJob::check(const RunFault& fault) const {
+bool FaultyJob::check(const RunFault& fault, const std::string& settings) const {
   const std::string name = fault.name;
   const bool by_device = fault.signal == 0;
-  BackgroundRun run(folder_, arguments(name, by_device ? "device.kind=faulty plugins.path=[plugins]" : ""), name,
+  BackgroundRun run(folder_,
+                    arguments(name, (by_device ? "device.kind=faulty plugins.path=[plugins] " : "") + settings), name,
                     environment(fault.device));
   bool happened = true;
   if (!by_device) {
@@ -94,12 +96,38 @@ bool FaultyJob::check(const RunFault& fault) const {
   }
   if (!happened) return false;
   const int code = run.wait(kDown);
+  if (code == fault.other_exit_code && code != fault.exit_code) return check_nothing_left(name), true;
   BOOST_TEST(code == fault.exit_code, name << ": exit code " << code << ": " << run.output());
   const std::string last = last_line(run.output());
   for (const std::string& part : split(fault.last_line, '|'))
     BOOST_TEST(has(last, part), name << ": " << part << " not in: " << run.output());
   check_nothing_left(name);
   return true;
+}
+
+void FaultyJob::check_pairs(int rounds) const {
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<std::unique_ptr<BackgroundRun>> runs;
+    std::vector<std::string> names;
+    for (const char* which : {"a", "b"}) {
+      names.push_back(fmt::format("{}{}", which, round));
+      runs.push_back(std::make_unique<BackgroundRun>(
+          folder_, folder_.launch_arguments(2, names.back(), "train.max_steps=3 model.num_hidden_layers=1"),
+          names.back(), environment()));
+    }
+    const bool is_killed = round % 3 == 2;
+    if (is_killed) {
+      sleep_ms(150 * (round % 7));
+      if (!runs[0]->has_ended()) kill(runs[0]->launcher(), SIGKILL);
+    }
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const int code = runs[i]->wait();
+      BOOST_TEST((code == 0 || (is_killed && i == 0)), names[i] << ": " << runs[i]->output());
+    }
+    BOOST_TEST(steps_done(names[1]) == 3);
+    check_nothing_left(names[1]);
+    for (const std::string& name : names) fs::remove_all(folder_ / name);
+  }
 }
 
 void FaultyJob::check_nothing_left(const std::string& name) const {

@@ -27,6 +27,7 @@ struct RunFault {
   int exit_code = 0;
   const char* last_line = "";  ///< parts of the last line printed, divided by '|'
   int signals = 1;             ///< how often it is sent, 20 ms apart
+  int other_exit_code = -1;    ///< as good as exit_code, whatever the last line is
 };
 
 /// A small job of four ranks that would go on for ever; the shared memory of its ranks lies in <folder>/shm.
@@ -38,7 +39,10 @@ class FaultyJob {
   std::string environment(const std::string& device_fault = "") const;
   /// Runs the job into folder NAME and lets the fault happen; checks all that the row says. False: the victim was gone
   /// before the fault could happen.
-  bool check(const RunFault& fault) const;
+  bool check(const RunFault& fault, const std::string& settings = "") const;
+  /// Starts two jobs of two ranks at the same moment, `rounds` times. Both do their steps; in every third round the
+  /// first one is killed on the way, which the second must not notice.
+  void check_pairs(int rounds) const;
   /// No process whose working folder is this job's is there, nor a file in <folder>/shm.
   void check_nothing_left(const std::string& name) const;
   int64_t steps_done(const std::string& run) const;
