@@ -44,7 +44,9 @@ std::string plural(int64_t count, const std::string& word) {
 
 Status pack(const PackArguments& arguments) {
   ALTIPLANO_ASSIGN(std::unique_ptr<Tokenizer> tokenizer, chosen_tokenizer(arguments));
-  ALTIPLANO_ASSIGN(TokenFileInfo info, pack_text(arguments.options, *tokenizer));
+  PackOptions options = arguments.options;
+  options.note = [](const std::string& text) { fmt::print(stderr, "note: {}\n", text); };
+  ALTIPLANO_ASSIGN(TokenFileInfo info, pack_text(options, *tokenizer));
   fmt::print("{}: {} of {}, tokenizer {} ({} ids), ids {} to {}\n", info.path, plural(info.num_tokens, "token"),
              plural(info.num_documents, "document"), info.tokenizer, info.vocab_size, info.min_id, info.max_id);
   return Status::ok();

@@ -81,6 +81,25 @@ BOOST_AUTO_TEST_CASE(every_plan_of_eight_ranks_trains_as_one_rank) {
   check_grid(8);
 }
 
+BOOST_AUTO_TEST_CASE(every_triple_of_degrees_trains_packed_documents_as_one_rank) {
+  TrainOptions options;
+  options.steps = 3;
+  options.validate = true;
+  size_t number = 0;
+  for (const Degrees& degrees : degrees_of_all_ranks()) {
+    PlanCase c;
+    c.degrees = degrees;
+    c.packed = true;
+    c.microbatch = 24 / degrees.data / microbatches_of(degrees, number);
+    c.schedule = number % 2 == 0 ? "1f1b" : "gpipe";
+    c.sequence_parallel = number % 3 != 0;
+    c.tied = number % 4 != 0;
+    check_invariant(c, options);
+    ++number;
+  }
+  BOOST_TEST(number >= 30u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace altiplano::test

@@ -3,6 +3,7 @@
 
 #include "framework/runtime/data/token_file.hpp"
 #include "framework/runtime/data/token_format.hpp"
+#include "framework/runtime/data/utf8.hpp"
 
 namespace altiplano {
 namespace {
@@ -121,6 +122,8 @@ Status pack_file(const std::string& path, const PackOptions& options, const Toke
         "{}: is {}", path, stream.bad() ? "no readable file" : "empty; each file is one document of at least one byte");
   }
   ALTIPLANO_RETURN_IF_ERROR(writer.begin_document());
+  Utf8Check check;
+  check.take(text);
   std::vector<int32_t> ids;
   bool has_more = true;
   while (!text.empty()) {
@@ -129,9 +132,13 @@ Status pack_file(const std::string& path, const PackOptions& options, const Toke
     tokenizer.encode(std::string_view(text).substr(0, cut), ids);
     ALTIPLANO_RETURN_IF_ERROR(writer.append(ids));
     text.erase(0, cut);
-    if (has_more) has_more = read_more(stream, text, std::max(block, text.size()));
+    const size_t kept = text.size();
+    if (has_more) has_more = read_more(stream, text, std::max(block, kept));
+    check.take(std::string_view(text).substr(kept));
   }
   if (stream.bad()) return runtime_failure("{}: reading failed", path);
+  if (auto offset = check.first_invalid(); offset && options.note)
+    options.note(fmt::format("{}: is no UTF-8 from byte {} on; kept byte by byte", path, *offset));
   return Status::ok();
 }
 

@@ -10,10 +10,17 @@
 namespace altiplano {
 namespace {
 
+/// Of names of sources and files of tokenizers: a damaged file must not ask for all memory.
+constexpr int64_t kLargestText = int64_t{1} << 30;
+
 Result<std::string> read_text(const Hdf5File& file, const std::string& name) {
   ALTIPLANO_ASSIGN(DatasetInfo info, file.info(name));
   if (info.type != ElementType::kU8 || info.extents.size() != 1) {
-    return runtime_failure("{}: dataset '{}' is not text", file.path(), name);
+    return invalid_argument("{}: dataset '{}' is not text", file.path(), name);
+  }
+  if (info.extents[0] > kLargestText) {
+    return invalid_argument("{}: dataset '{}' says it has {} bytes; at most {} are read", file.path(), name,
+                            info.extents[0], kLargestText);
   }
   std::string text(static_cast<size_t>(info.extents[0]), '\0');
   ALTIPLANO_RETURN_IF_ERROR(file.read(name, {0}, info.extents, text.data()));
@@ -51,7 +58,7 @@ Status read_numbers(const Hdf5File& file, TokenFileInfo& info) {
 Status read_sources(const Hdf5File& file, TokenFileInfo& info) {
   ALTIPLANO_ASSIGN(std::string text, read_text(file, "/sources"));
   auto json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_array()) return runtime_failure("{}: dataset '/sources' is damaged", file.path());
+  if (!json.is_array()) return invalid_argument("{}: dataset '/sources' is damaged", file.path());
   for (const auto& source : json)
     info.sources.push_back(source.is_string() ? source.get<std::string>() : source.dump());
   return Status::ok();
@@ -73,6 +80,10 @@ Status check_datasets(const Hdf5File& file, TokenFileInfo& info) {
   }
   if (info.num_tokens == 0) return invalid_argument("{}: has no tokens", file.path());
   info.num_documents = documents.extents[0];
+  if (info.num_documents > info.num_tokens) {
+    return invalid_argument("{}: has {} documents and {} tokens; pack the text again", file.path(), info.num_documents,
+                            info.num_tokens);
+  }
   return Status::ok();
 }
 

@@ -3,6 +3,7 @@
 // chunk), /documents (i64 start of each document in tokens), /sources (JSON list of text file names),
 // /tokenizer/<asset> (what rebuilds the tokenizer); attributes format, format_version, tokenizer, vocab_size,
 // num_tokens, min_id, max_id, max_id_offset.
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -47,6 +48,8 @@ struct PackOptions {
   std::string output;
   int deflate = 0;                ///< gzip level of the tokens; 0: none
   int64_t block_bytes = 1 << 20;  ///< text read at a time
+  /// Called with what is odd but kept: text that is no UTF-8, with the offset. Null: nobody is told.
+  std::function<void(const std::string&)> note = {};
 };
 
 /// Text files to a token file, in blocks (memory does not grow with the files), published atomically. Refuses an empty

@@ -38,13 +38,24 @@ Utf8Step utf8_step(std::string_view text, size_t at) {
   return {Kind::kCharacter, lead.length};
 }
 
-std::optional<size_t> first_invalid_utf8(std::string_view text) {
-  for (size_t at = 0; at < text.size();) {
-    const Utf8Step step = utf8_step(text, at);
-    if (step.kind != Utf8Step::Kind::kCharacter) return at;
-    at += step.bytes;
+void Utf8Check::take(std::string_view bytes) {
+  if (is_wrong_) return;
+  std::string joined;
+  if (!waiting_.empty()) {
+    joined = waiting_ + std::string(bytes);
+    bytes = joined;
   }
-  return std::nullopt;
+  size_t at = 0;
+  Utf8Step step;
+  while (at < bytes.size() && (step = utf8_step(bytes, at)).kind == Utf8Step::Kind::kCharacter) at += step.bytes;
+  checked_ += static_cast<int64_t>(at);
+  is_wrong_ = at < bytes.size() && step.kind == Utf8Step::Kind::kInvalid;
+  waiting_ = std::string(bytes.substr(at));
+  if (is_wrong_) waiting_.clear();
+}
+
+std::optional<int64_t> Utf8Check::first_invalid() const {
+  return is_wrong_ || !waiting_.empty() ? std::optional(checked_) : std::nullopt;
 }
 
 std::string Utf8Stream::take(std::string_view bytes) {

@@ -1,6 +1,7 @@
 #pragma once
 // UTF-8 (Unicode 15, table 3-7): where text stops being valid, and bytes that come in pieces as text that can be shown.
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,8 +16,18 @@ struct Utf8Step {
 };
 Utf8Step utf8_step(std::string_view text, size_t at);
 
-/// Offset of the first byte that is no part of a character; nothing when all of `text` is valid.
-std::optional<size_t> first_invalid_utf8(std::string_view text);
+/// Looks for the first byte that is no part of a character, in bytes that come in pieces.
+class Utf8Check {
+ public:
+  void take(std::string_view bytes);
+  /// Offset of that byte when no more comes; nothing when all was valid.
+  std::optional<int64_t> first_invalid() const;
+
+ private:
+  std::string waiting_;    ///< the beginning of a character that the pieces so far end in
+  int64_t checked_ = 0;    ///< bytes of whole characters
+  bool is_wrong_ = false;  ///< at `checked_`
+};
 
 /// Bytes in, valid UTF-8 out: each invalid part becomes U+FFFD, and the beginning of a character waits for its rest.
 class Utf8Stream {

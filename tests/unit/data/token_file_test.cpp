@@ -80,7 +80,10 @@ BOOST_AUTO_TEST_CASE(text_that_is_no_utf8_comes_back_from_a_file_byte_by_byte) {
   for (const auto& tokenizer : tokenizers)
     for (int64_t block : {1, 3, 4096}) {
       PackOptions options{.inputs = {dir / "a.txt"}, .output = dir / "out.h5", .block_bytes = block};
+      std::string note;
+      options.note = [&](const std::string& told) { note += told; };
       BOOST_REQUIRE(pack_text(options, *tokenizer).is_ok());
+      BOOST_TEST(note == (dir / "a.txt") + ": is no UTF-8 from byte 3 on; kept byte by byte");
       auto file = TokenFile::open(dir / "out.h5").value();
       BOOST_TEST((file.tokenizer().value()->decode(all_tokens(file)) == text));
     }

@@ -6,6 +6,12 @@ using namespace altiplano;
 
 namespace {
 
+std::optional<int64_t> first_invalid(const std::string& bytes, size_t piece = 3) {
+  Utf8Check check;
+  for (size_t at = 0; at < bytes.size(); at += piece) check.take(std::string_view(bytes).substr(at, piece));
+  return check.first_invalid();
+}
+
 std::string shown(const std::string& bytes, size_t piece) {
   Utf8Stream stream;
   std::string text;
@@ -18,7 +24,7 @@ std::string shown(const std::string& bytes, size_t piece) {
 BOOST_AUTO_TEST_CASE(valid_text_passes_through_in_pieces_of_any_size) {
   const std::string text = "In the beginning \u00e9\u4f60\U0001F600 \u07ff\u0800\uffff\U0010ffff!";
   for (size_t piece = 1; piece < 9; ++piece) BOOST_TEST(shown(text, piece) == text);
-  BOOST_TEST(!first_invalid_utf8(text).has_value());
+  BOOST_TEST(!first_invalid(text).has_value());
 }
 
 BOOST_AUTO_TEST_CASE(half_a_character_waits_and_is_never_shown) {
@@ -53,13 +59,17 @@ BOOST_AUTO_TEST_CASE(whatever_comes_what_is_shown_is_valid) {
     std::string bytes(random() % 60, 0);
     for (char& c : bytes) c = static_cast<char>(random() % 3 == 0 ? random() % 256 : 0x80 + random() % 0x7f);
     const std::string text = shown(bytes, 1 + random() % 5);
-    BOOST_TEST(!first_invalid_utf8(text).has_value());
+    BOOST_TEST(!first_invalid(text).has_value());
   }
 }
 
-BOOST_AUTO_TEST_CASE(the_first_invalid_byte_is_found) {
-  BOOST_TEST(first_invalid_utf8("abc\xff").value() == 3u);
-  BOOST_TEST(first_invalid_utf8("\u00e9\xc3").value() == 2u);
-  BOOST_TEST(first_invalid_utf8("\xed\xa0\x80").value() == 0u);
-  BOOST_TEST(!first_invalid_utf8("").has_value());
+BOOST_AUTO_TEST_CASE(the_first_invalid_byte_is_found_in_pieces_of_any_size) {
+  for (size_t piece = 1; piece < 6; ++piece) {
+    BOOST_TEST(first_invalid("abc\xff", piece).value() == 3);
+    BOOST_TEST(first_invalid("\u00e9\xc3", piece).value() == 2);
+    BOOST_TEST(first_invalid("\xed\xa0\x80", piece).value() == 0);
+    BOOST_TEST(first_invalid("ab\u4f60\xe4\xbdz\xff", piece).value() == 5);
+    BOOST_TEST(!first_invalid("\u00e9\u4f60\U0001F600 a", piece).has_value());
+  }
+  BOOST_TEST(!first_invalid("").has_value());
 }
