@@ -63,13 +63,12 @@ class GptWriter {
     table_ = b_.parameter("embedding.token.weight", {c_.vocabulary, c_.hidden}, normal());
     ValueId positions = b_.parameter("embedding.position.weight", {c_.positions, c_.hidden}, normal());
     ValueId x = b_.embedding("embedding.token", table_, tokens);
-    ValueId sum;
-    if (positions_.is_valid()) {
-      sum = b_.add("embedding.sum", x, b_.embedding("embedding.position", positions, positions_));
-    } else {
-      ValueId rows = b_.slice("embedding.position", positions, 0, 0, request_.sequence_length);
-      sum = b_.add_bias("embedding.sum", x, rows);
-    }
+    // Looked up or added, the rows come from a slice, which keeps the table whole on every rank.
+    const std::string name = positions_.is_valid() ? "embedding.position.rows" : "embedding.position";
+    ValueId rows = b_.slice(name, positions, 0, 0, request_.sequence_length);
+    ValueId sum = positions_.is_valid()
+                      ? b_.add("embedding.sum", x, b_.embedding("embedding.position", rows, positions_))
+                      : b_.add_bias("embedding.sum", x, rows);
     return b_.dropout("embedding.dropout", sum, c_.embedding_dropout);
   }
 
