@@ -27,7 +27,7 @@ const char* to_string(OptionType type) {
     case OptionType::kStringMap:
       return "map of texts";
     case OptionType::kFiles:
-      return "file, or list of files and {path, weight}";
+      return "a file, or a list of files and {path, weight}";
   }
   return "unknown";
 }
