@@ -11,16 +11,20 @@
 namespace altiplano {
 namespace fs = std::filesystem;
 
-std::vector<std::string> cluster_preset_folders() {
+std::vector<std::string> config_folders(const std::string& name) {
   std::vector<std::string> folders;
   if (const char* path = std::getenv("ALTIPLANO_CONFIG_PATH"))
     for (const std::string& folder : split(path, ':'))
-      if (!folder.empty()) folders.push_back(folder + "/clusters");
+      if (!folder.empty()) folders.push_back(folder + "/" + name);
   std::error_code error;
   fs::path executable = fs::read_symlink("/proc/self/exe", error);
-  if (!error) folders.push_back((executable.parent_path().parent_path() / "share/altiplano/configs/clusters").string());
-  folders.emplace_back(ALTIPLANO_SOURCE_CONFIGS "/clusters");
+  if (!error) folders.push_back((executable.parent_path().parent_path() / "share/altiplano/configs" / name).string());
+  folders.push_back(ALTIPLANO_SOURCE_CONFIGS "/" + name);
   return folders;
+}
+
+std::vector<std::string> cluster_preset_folders() {
+  return config_folders("clusters");
 }
 
 std::vector<std::string> cluster_preset_names() {

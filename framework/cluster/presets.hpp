@@ -8,10 +8,11 @@
 
 namespace altiplano {
 
-/// Folders in the order they are searched: $ALTIPLANO_CONFIG_PATH/clusters (colon separated),
-/// <prefix>/share/altiplano/configs/clusters of the running executable <prefix>/bin/…, and configs/clusters of the
-/// source tree it was built from.
-std::vector<std::string> cluster_preset_folders();
+/// Folders in the order they are searched for configs/<name>: $ALTIPLANO_CONFIG_PATH/<name> (colon separated),
+/// <prefix>/share/altiplano/configs/<name> of the running executable <prefix>/bin/…, and configs/<name> of the source
+/// tree it was built from.
+std::vector<std::string> config_folders(const std::string& name);
+std::vector<std::string> cluster_preset_folders();  ///< of "clusters"
 /// Names of all presets, sorted, each once (the first folder wins).
 std::vector<std::string> cluster_preset_names();
 /// Reads and checks it. Unknown: a message with did-you-mean, the names there are, and the folders searched.

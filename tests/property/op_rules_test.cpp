@@ -6,17 +6,19 @@
 #include <set>
 
 #include "framework/base/random.hpp"
+#include "framework/conformance/op_strategies.hpp"
 #include "framework/graph/op_definition.hpp"
-#include "framework/sharding/rule.hpp"
 #include "tests/support/interpreter.hpp"
 
 using namespace altiplano;
 using namespace altiplano::test;
+using conformance::Kernels;
+using conformance::Tensor;
+using conformance::WholeOp;
 
 namespace {
 
 using Ints = std::vector<int64_t>;
-using Tensor = std::vector<double>;
 
 struct Sample {
   std::vector<Shape> inputs;  ///< floating but for the ids and labels named by `integers`
@@ -89,157 +91,37 @@ Tensor make_data(const std::string& kind, size_t operand, const Shape& shape, bo
   return data;
 }
 
-/// One op with its whole inputs and the whole result.
-struct Whole {
-  KernelRequest request;
-  ShardingRule rule;
-  std::vector<Tensor> inputs, outputs;
-};
-
 /// `real`: the floating type of all operands.
-Whole run_whole(Device& device, const std::string& kind, const Sample& sample, DType real = DType::kF64) {
-  Graph graph;
-  LayerId layer = graph.add_layer("all");
-  std::vector<ValueId> ids;
-  Attributes attributes = sample.attributes;
-  if (attributes.has("dtype")) attributes.set("dtype", std::string(to_string(real)));
-  Whole whole{{kind, attributes, {}, {}, 11}, {}, {}, {}};
+WholeOp run_sample(const Kernels& kernels, const std::string& kind, const Sample& sample, DType real = DType::kF64) {
+  conformance::OpUse use{kind, {}, sample.attributes};
+  if (use.attributes.has("dtype")) use.attributes.set("dtype", std::string(to_string(real)));
+  std::vector<Tensor> data;
   for (size_t i = 0; i < sample.inputs.size(); ++i) {
-    DType dtype = sample.integers.count(i) ? DType::kI32 : real;
-    ids.push_back(graph.add_value(fmt::format("x{}", i), sample.inputs[i], dtype, Role::kInput, layer));
-    whole.request.inputs.push_back(whole_layout(dtype, sample.inputs[i]));
-    whole.inputs.push_back(make_data(kind, i, sample.inputs[i], dtype == DType::kI32));
+    const bool is_integer = sample.integers.count(i) != 0;
+    use.inputs.push_back({sample.inputs[i], is_integer ? DType::kI32 : real});
+    data.push_back(make_data(kind, i, sample.inputs[i], is_integer));
   }
-  auto outputs = graph.add_op(kind, "y", ids, attributes, layer, Phase::kForward);
-  BOOST_REQUIRE_MESSAGE(outputs.is_ok(), outputs.status().to_string());
-  for (ValueId id : *outputs)
-    whole.request.outputs.push_back(whole_layout(graph.value(id).dtype, graph.value(id).shape));
-  auto rule = rule_of(graph, graph.ops()[0]);
-  BOOST_REQUIRE_MESSAGE(rule.is_ok(), rule.status().to_string());
-  whole.rule = *rule;
-  whole.outputs = run_kernel(device, whole.request, whole.inputs, kStep);
-  return whole;
+  auto whole = conformance::run_whole(kernels, use, std::move(data), kStep);
+  BOOST_REQUIRE_MESSAGE(whole.is_ok(), whole.status().to_string());
+  return std::move(whole).value();
 }
 
-/// Calls f(offset in the whole tensor, offset in the box) for each element of the box.
-template <typename F>
-void for_each_element(const Box& box, const Shape& shape, F f) {
-  for (int64_t local = 0; local < box.num_elements(); ++local) {
-    int64_t rest = local, offset = 0, stride = 1;
-    for (size_t d = shape.size(); d-- > 0; stride *= shape[d]) {
-      offset += (box.origin[d] + rest % box.extents[d]) * stride;
-      rest /= box.extents[d];
-    }
-    f(static_cast<size_t>(offset), static_cast<size_t>(local));
-  }
-}
-
-/// Share of a partial value that a device holds: shares over the axes add up to one.
-double share_of(AxisSet partial, const MeshShape& mesh, int index) {
-  double share = 1;
-  auto at = mesh.coordinates(index);
-  for (Axis axis : kAllAxes)
-    if (partial.contains(axis)) {
-      int degree = mesh.degree(axis), c = at[static_cast<size_t>(axis)];
-      share *= 2.0 * (c + 1) / (degree * (degree + 1));
-    }
-  return share;
-}
-
-Tensor part_of(const Tensor& whole, const Box& box, const Shape& shape, double share) {
-  Tensor part(static_cast<size_t>(box.num_elements()));
-  for_each_element(box, shape, [&](size_t at, size_t local) { part[local] = whole[at] * share; });
-  return part;
-}
-
-/// Whether the op's first dim is a batch, cut into microbatches: not the rows of an embedding table.
-bool has_batch(const ShardingRule& rule) {
-  return !rule.inputs.empty() && rule.inputs[0][0] == std::vector<int>{0} && rule.factors[0].name != "v";
-}
-
-/// The box as the kernel is told of it: `batch_offset` of the batch factor comes at run time, as a microbatch's does.
-OperandLayout local_layout(OperandLayout layout, const Box& box, const std::vector<std::vector<int>>& dims, bool batch,
-                           int64_t batch_offset) {
-  layout.extents = box.extents;
-  layout.origin = box.origin;
-  if (batch && !dims.empty() && dims[0] == std::vector<int>{0}) {
-    layout.batch_dim = 0;
-    layout.origin[0] -= batch_offset;
-  }
-  return layout;
-}
-
-/// What device `index` computes under the strategy.
-std::vector<Tensor> run_local(Device& device, const Whole& whole, const Strategy& strategy, const MeshShape& mesh,
-                              int index) {
-  KernelRequest request = whole.request;
-  std::vector<Tensor> inputs;
-  const bool batch = has_batch(whole.rule);
-  int64_t batch_offset = 0;
-  for (size_t i = 0; i < request.inputs.size(); ++i) {
-    const Shape& shape = whole.request.inputs[i].global;
-    Box box = local_box(strategy.inputs[i], shape, mesh, index);
-    if (i == 0 && batch) batch_offset = box.origin[0];
-    request.inputs[i] = local_layout(request.inputs[i], box, whole.rule.inputs[i], batch, batch_offset);
-    inputs.push_back(part_of(whole.inputs[i], box, shape, share_of(strategy.inputs[i].partial, mesh, index)));
-  }
-  for (size_t i = 0; i < request.outputs.size(); ++i) {
-    Box box = local_box(strategy.outputs[i], request.outputs[i].global, mesh, index);
-    request.outputs[i] = local_layout(request.outputs[i], box, whole.rule.outputs[i], batch, batch_offset);
-  }
-  return run_kernel(device, request, inputs, kStep, batch_offset);
-}
-
-/// Puts one output together from the devices of one replica: those with these coordinates along the axes the spec does
-/// not use.
-Tensor assemble(const std::vector<std::vector<Tensor>>& local, size_t output, const Whole& whole,
-                const ShardingSpec& spec, const MeshShape& mesh, int replica) {
-  const Shape& shape = whole.request.outputs[output].global;
-  bool is_max = !spec.partial.is_empty() && spec.partial_kind == PartialKind::kMax;
-  Tensor result(static_cast<size_t>(num_elements(shape)), is_max ? -INFINITY : 0.0);
-  for (int device : mesh.group(replica, spec.split_axes() | spec.partial)) {
-    Box box = local_box(spec, shape, mesh, device);
-    const Tensor& part = local[static_cast<size_t>(device)][output];
-    for_each_element(box, shape, [&](size_t at, size_t i) {
-      result[at] = is_max ? std::max(result[at], part[i]) : result[at] + part[i];
-    });
-  }
-  return result;
-}
-
-double largest_error(const Tensor& a, const Tensor& b) {
-  double worst = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    double error = std::abs(a[i] - b[i]) / std::max(1.0, std::abs(b[i]));
-    worst = std::isnan(error) ? INFINITY : std::max(worst, error);
-  }
-  return worst;
-}
-
-/// Largest error of any output on any replica.
-double strategy_error(Device& device, const Whole& whole, const Strategy& strategy, const MeshShape& mesh) {
-  std::vector<std::vector<Tensor>> local;
-  for (int i = 0; i < mesh.num_devices(); ++i) local.push_back(run_local(device, whole, strategy, mesh, i));
-  double worst = 0;
-  for (size_t output = 0; output < whole.outputs.size(); ++output)
-    for (int replica = 0; replica < mesh.num_devices(); ++replica) {
-      Tensor together = assemble(local, output, whole, strategy.outputs[output], mesh, replica);
-      worst = std::max(worst, largest_error(together, whole.outputs[output]));
-    }
-  return worst;
+double error_of(const Kernels& kernels, const WholeOp& whole, const Strategy& strategy, const MeshShape& mesh) {
+  auto error = conformance::strategy_error(kernels, whole, strategy, mesh, kStep);
+  BOOST_REQUIRE_MESSAGE(error.is_ok(), error.status().to_string());
+  return *error;
 }
 
 /// Tries every strategy of every sample; returns how many there were.
 int check_device(const std::string& device_name, DType real, double tolerance) {
   std::unique_ptr<Device> device = open_device(device_name);
-  const MeshShape meshes[] = {
-      {{{Axis::kData, 2}}}, {{{Axis::kData, 3}}}, {{{Axis::kTensor, 4}}}, {{{Axis::kData, 2}, {Axis::kTensor, 2}}}};
+  const Kernels kernels = conformance::kernels_of(*device);
   int strategies = 0;
   for (const auto& [kind, sample] : samples()) {
-    Whole whole = run_whole(*device, kind, sample, real);
-    for (const MeshShape& mesh : meshes)
+    const WholeOp whole = run_sample(kernels, kind, sample, real);
+    for (const MeshShape& mesh : conformance::small_meshes())
       for (const Strategy& strategy : enumerate_strategies(whole.rule, mesh)) {
-        double error = strategy_error(*device, whole, strategy, mesh);
+        const double error = error_of(kernels, whole, strategy, mesh);
         if (error > tolerance)
           BOOST_ERROR(fmt::format("{} {} on {} by {} is off by {}", kind, whole.rule.to_string(), mesh.to_string(),
                                   strategy.to_string(whole.rule), error));
@@ -272,20 +154,21 @@ BOOST_AUTO_TEST_CASE(a_rule_that_lies_is_found_out) {
     const char *kind, *rule;
   };
   std::unique_ptr<Device> device = open_device();
+  const Kernels kernels = conformance::kernels_of(*device);
   const MeshShape mesh{{{Axis::kData, 2}}};
   for (const Lie& lie : {Lie{"softmax", "[b,s,e] -> [b,s,e]"}, Lie{"gelu", "[b,s,e] -> [b,s,e]  linear"},
                          Lie{"reduce_max", "[b,s,e] -> [b,s]  sum: e"},
                          Lie{"layer_norm", "[b,s,e] [e] [e] -> [b,s,e] [b,s] [b,s]  sum: e"}}) {
     auto found =
         std::find_if(samples().begin(), samples().end(), [&](const auto& sample) { return sample.first == lie.kind; });
-    Whole whole = run_whole(*device, lie.kind, found->second);
+    WholeOp whole = run_sample(kernels, lie.kind, found->second);
     std::vector<ValueType> in, out;
     for (const OperandLayout& layout : whole.request.inputs) in.push_back({layout.global, layout.dtype});
     for (const OperandLayout& layout : whole.request.outputs) out.push_back({layout.global, layout.dtype});
     whole.rule = ShardingRule::parse(lie.rule, in, out).value();
     double worst = 0;
     for (const Strategy& strategy : enumerate_strategies(whole.rule, mesh))
-      worst = std::max(worst, strategy_error(*device, whole, strategy, mesh));
+      worst = std::max(worst, error_of(kernels, whole, strategy, mesh));
     BOOST_CHECK_MESSAGE(worst > 1e-6, lie.kind << " with rule " << lie.rule);
   }
 }

@@ -5,18 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "framework/api/device.hpp"
-#include "framework/graph/training_graph.hpp"
+#include "framework/conformance/interpreter.hpp"
 
 namespace altiplano::test {
 
-using Values = std::map<ValueId, std::vector<double>>;
-
-struct RunOptions {
-  StepScalars step = {};
-  uint64_t seed = 0;
-  std::vector<Phase> phases = {Phase::kForward, Phase::kBackward};
-};
+using conformance::initial_values;
+using conformance::RunOptions;
+using conformance::Values;
+using conformance::whole_layout;
 
 /// Opens device/<name> through its plugin.
 std::unique_ptr<Device> open_device(const std::string& name = "reference");
@@ -27,15 +23,9 @@ std::vector<std::vector<double>> run_kernel(Device& device, const KernelRequest&
                                             const std::vector<std::vector<double>>& inputs,
                                             const StepScalars& step = {}, int64_t batch_offset = 0);
 
-/// Layout of a whole tensor (dim 0 is no batch dim to anybody here).
-OperandLayout whole_layout(DType dtype, const Shape& shape);
-
 /// Runs the ops of `phases` in order; `values` must hold what they read from outside. Returns it with every output
 /// added.
 Values run_graph(Device& device, const Graph& graph, Values values, const RunOptions& options = {});
-
-/// Parameters and optimizer states as they start, rounded to their types.
-Values initial_values(const TrainingGraph& training);
 
 struct StepResult {
   double loss_sum = 0, token_count = 0, gradient_norm = 0;

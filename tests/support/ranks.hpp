@@ -1,29 +1,26 @@
 #pragma once
-// Runs a function on several ranks: threads of this process, or forked processes.
-#include <functional>
-#include <vector>
-
-#include "framework/api/comm.hpp"
+// Ranks as tests want them: see framework/conformance/ranks.hpp. Ranks are threads where the backend allows it.
+#include "framework/conformance/ranks.hpp"
 
 namespace altiplano::test {
 
-using RankFunction = std::function<Status(Rendezvous&)>;
-using CommunicatorFunction = std::function<Status(Communicator&)>;
+using conformance::CommunicatorFunction;
+using conformance::RankFunction;
+using conformance::run_processes_all;
+using conformance::run_ranks;
+using conformance::run_ranks_all;
 
-/// `function` on `ranks` threads over one InprocWorld. Returns the first failure in time, with its rank as context; all
-/// threads have ended then. A function that throws fails with the exception's text.
-Status run_ranks(int ranks, const RankFunction& function);
-
-/// All ranks' statuses, by rank.
-std::vector<Status> run_ranks_all(int ranks, const RankFunction& function);
-/// The same as child processes over a rendezvous server of this process. A child's status crosses the process border by
-/// code and text; a child that dies without one gives kRuntimeFailure with its signal.
-std::vector<Status> run_processes_all(int ranks, const RankFunction& function);
-
-/// Connects each rank first. Ranks are processes when the backend needs them to be.
-std::vector<Status> run_backend_all(int ranks, CommBackend& backend, const CommOptions& options,
-                                    const CommunicatorFunction& function);
+inline std::vector<Status> run_backend_all(int ranks, CommBackend& backend, const CommOptions& options,
+                                           const CommunicatorFunction& function) {
+  const bool may_be_threads = (backend.capabilities() & kCommWithinProcess) != 0;
+  return conformance::run_backend_all(
+      ranks, backend, options, function,
+      may_be_threads ? conformance::RanksAre::kThreads : conformance::RanksAre::kProcesses);
+}
 /// ok, or the first (by rank) failure.
-Status run_backend(int ranks, CommBackend& backend, const CommOptions& options, const CommunicatorFunction& function);
+inline Status run_backend(int ranks, CommBackend& backend, const CommOptions& options,
+                          const CommunicatorFunction& function) {
+  return conformance::first_failure(run_backend_all(ranks, backend, options, function));
+}
 
 }  // namespace altiplano::test

@@ -81,6 +81,9 @@ class ReferenceDevice : public Device {
   }
 
   Status copy(const BoxCopy& boxes, DType dtype, const void* source, void* destination, bool add) noexcept override {
+    if (!boxes.part.is_empty() && (!boxes.source.contains(boxes.part) || !boxes.destination.contains(boxes.part)))
+      return invalid_argument("device/reference: copy of {} from {} to {}: the part is not inside both",
+                              boxes.part.to_string(), boxes.source.to_string(), boxes.destination.to_string());
     switch (dtype) {
       case DType::kF64:
         copy_box<double>(boxes, source, destination, add);

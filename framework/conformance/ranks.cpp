@@ -1,4 +1,4 @@
-#include "tests/support/ranks.hpp"
+#include "framework/conformance/ranks.hpp"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -12,7 +12,7 @@
 #include "framework/launch/inproc_rendezvous.hpp"
 #include "framework/launch/local_rendezvous.hpp"
 
-namespace altiplano::test {
+namespace altiplano::conformance {
 namespace {
 
 Status run_guarded(const RankFunction& function, Rendezvous& rendezvous) try {
@@ -99,17 +99,16 @@ std::vector<Status> run_processes_all(int ranks, const RankFunction& function) {
 }
 
 std::vector<Status> run_backend_all(int ranks, CommBackend& backend, const CommOptions& options,
-                                    const CommunicatorFunction& function) {
+                                    const CommunicatorFunction& function, RanksAre ranks_are) {
   const auto connected = [&](Rendezvous& rendezvous) -> Status {
     ALTIPLANO_ASSIGN(auto communicator, backend.connect(rendezvous, options));
     return function(*communicator);
   };
-  if ((backend.capabilities() & kCommWithinProcess) != 0) return run_ranks_all(ranks, connected);
+  if (ranks_are == RanksAre::kThreads) return run_ranks_all(ranks, connected);
   return run_processes_all(ranks, connected);
 }
 
-Status run_backend(int ranks, CommBackend& backend, const CommOptions& options, const CommunicatorFunction& function) {
-  const auto statuses = run_backend_all(ranks, backend, options, function);
+Status first_failure(const std::vector<Status>& statuses) {
   for (size_t rank = 0; rank < statuses.size(); ++rank) {
     Status status = statuses[rank];
     if (!status.is_ok()) return status.with_context(fmt::format("on rank {}", rank));
@@ -117,4 +116,4 @@ Status run_backend(int ranks, CommBackend& backend, const CommOptions& options, 
   return Status::ok();
 }
 
-}  // namespace altiplano::test
+}  // namespace altiplano::conformance

@@ -1,0 +1,184 @@
+// Messages of many tags and sizes in adverse orders.
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "framework/conformance/comm_checks.hpp"
+
+namespace altiplano::conformance {
+namespace {
+
+uint8_t byte_of(int from, int to, uint64_t tag, int64_t i) {
+  return static_cast<uint8_t>(from * 31 + to * 17 + static_cast<int>(tag) * 7 + static_cast<int>(i % 251));
+}
+
+std::vector<uint8_t> content(int from, int to, uint64_t tag, int64_t bytes) {
+  std::vector<uint8_t> data(static_cast<size_t>(bytes));
+  for (int64_t i = 0; i < bytes; ++i) data[static_cast<size_t>(i)] = byte_of(from, to, tag, i);
+  return data;
+}
+
+Status wait_all(Communicator& comm, std::vector<Event> events, bool backwards = false) {
+  if (backwards) std::reverse(events.begin(), events.end());
+  for (Event event : events) ALTIPLANO_RETURN_IF_ERROR(comm.wait(event));
+  return Status::ok();
+}
+
+int64_t size_of_tag(uint64_t tag) {
+  constexpr int64_t kSizes[] = {0, 1, 17, 64, 1000, 70'000, 300'001};
+  return kSizes[tag % 7];
+}
+
+/// All pairs exchange `tags` messages, each side in its own random order of tags.
+Status exchange_shuffled(Communicator& comm, int tags) {
+  const int me = comm.rank().value;
+  std::mt19937 random(static_cast<unsigned>(me + 1));
+  std::vector<uint64_t> order(static_cast<size_t>(tags));
+  std::iota(order.begin(), order.end(), 0u);
+  std::vector<std::vector<uint8_t>> sent, received;
+  std::vector<std::pair<int, uint64_t>> what;
+  std::vector<Event> events;
+  sent.reserve(static_cast<size_t>(tags * comm.world_size()));
+  received.reserve(sent.capacity());
+  for (int peer = 0; peer < comm.world_size(); ++peer) {
+    std::shuffle(order.begin(), order.end(), random);
+    for (uint64_t tag : order) {
+      sent.push_back(content(me, peer, tag, size_of_tag(tag)));
+      ALTIPLANO_ASSIGN(const Event event,
+                       comm.send(RankId(peer), tag, sent.back().data(), size_of_tag(tag), StreamKind::kTransfer, {}));
+      events.push_back(event);
+    }
+  }
+  for (int peer = comm.world_size(); peer-- > 0;) {
+    std::shuffle(order.begin(), order.end(), random);
+    for (uint64_t tag : order) {
+      received.emplace_back(static_cast<size_t>(size_of_tag(tag)));
+      what.emplace_back(peer, tag);
+      ALTIPLANO_ASSIGN(const Event event, comm.recv(RankId(peer), tag, received.back().data(), size_of_tag(tag),
+                                                    StreamKind::kTransfer, {}));
+      events.push_back(event);
+    }
+  }
+  ALTIPLANO_RETURN_IF_ERROR(wait_all(comm, events, true));
+  for (size_t i = 0; i < received.size(); ++i)
+    if (received[i] != content(what[i].first, me, what[i].second, size_of_tag(what[i].second)))
+      return broken("rank {} got tag {} of rank {} wrong", me, what[i].second, what[i].first);
+  return Status::ok();
+}
+
+Status check_shuffled(CommBackend& backend, RanksAre ranks_are) {
+  for (int64_t chunk : {int64_t{1}, int64_t{4096}, int64_t{1} << 18}) {
+    CommOptions options = patient_options();
+    options.chunk_bytes = chunk;
+    ALTIPLANO_RETURN_IF_ERROR(run_on(3, backend, ranks_are, options, [](Communicator& c) {
+                                return exchange_shuffled(c, 42);
+                              }).with_context(fmt::format("with chunks of {} B", chunk)));
+  }
+  return Status::ok();
+}
+
+/// More messages of one tag than any eager window holds, small and large mixed.
+Status exchange_in_order(Communicator& comm) {
+  constexpr int kMessages = 400;
+  const RankId peer(1 - comm.rank().value);
+  std::vector<std::vector<int32_t>> sent, got;
+  std::vector<Event> events;
+  for (int i = 0; i < kMessages; ++i) {
+    sent.emplace_back(i % 3 == 0 ? 500u : 4u, i);
+    got.emplace_back(sent.back().size(), -1);
+  }
+  const auto bytes = [](const std::vector<int32_t>& message) { return static_cast<int64_t>(message.size() * 4); };
+  for (auto& message : sent) {
+    ALTIPLANO_ASSIGN(const Event e, comm.send(peer, 9, message.data(), bytes(message), StreamKind::kTransfer, {}));
+    events.push_back(e);
+  }
+  for (auto& message : got) {
+    ALTIPLANO_ASSIGN(const Event e, comm.recv(peer, 9, message.data(), bytes(message), StreamKind::kTransfer, {}));
+    events.push_back(e);
+  }
+  ALTIPLANO_RETURN_IF_ERROR(wait_all(comm, events));
+  return got == sent ? Status::ok() : broken("messages of one tag overtook each other");
+}
+
+Status check_order(CommBackend& backend, RanksAre ranks_are) {
+  CommOptions options = patient_options();
+  options.chunk_bytes = 256;
+  return run_on(2, backend, ranks_are, options, exchange_in_order);
+}
+
+Status exchange_large(Communicator& comm) {
+  constexpr int64_t kBytes = 24 << 20;
+  const RankId peer(1 - comm.rank().value);
+  const auto sent = content(comm.rank().value, peer.value, 1, kBytes);
+  std::vector<uint8_t> got(sent.size());
+  ALTIPLANO_ASSIGN(const Event out, comm.send(peer, 1, sent.data(), kBytes, StreamKind::kTransfer, {}));
+  ALTIPLANO_ASSIGN(const Event in, comm.recv(peer, 1, got.data(), kBytes, StreamKind::kTransfer, {}));
+  ALTIPLANO_RETURN_IF_ERROR(comm.wait(out));  // although nobody has waited for the receive yet
+  ALTIPLANO_RETURN_IF_ERROR(comm.wait(in));
+  return got == content(peer.value, comm.rank().value, 1, kBytes) ? Status::ok() : broken("24 MiB arrived changed");
+}
+
+Status check_large(CommBackend& backend, RanksAre ranks_are) {
+  return run_on(2, backend, ranks_are, patient_options(), exchange_large);
+}
+
+/// Rank 0 forwards what it receives; its second send of tag 2 waits for nothing but may not overtake the first.
+Status forward_in_order(Communicator& comm) {
+  int64_t value = 0, second = 22, results[2] = {0, 0};
+  if (comm.rank().value == 0) {
+    ALTIPLANO_ASSIGN(const Event in, comm.recv(RankId(1), 1, &value, 8, StreamKind::kTransfer, {}));
+    ALTIPLANO_ASSIGN(const Event a, comm.send(RankId(1), 2, &value, 8, StreamKind::kTransfer, {&in, 1}));
+    ALTIPLANO_ASSIGN(const Event b, comm.send(RankId(1), 2, &second, 8, StreamKind::kTransfer, {}));
+    return wait_all(comm, {b, a});
+  }
+  ALTIPLANO_ASSIGN(const Event a, comm.recv(RankId(0), 2, &results[0], 8, StreamKind::kTransfer, {}));
+  ALTIPLANO_ASSIGN(const Event b, comm.recv(RankId(0), 2, &results[1], 8, StreamKind::kTransfer, {}));
+  ALTIPLANO_ASSIGN(const bool early, comm.test(b));
+  if (early) return broken("a second message overtook the first of its tag");
+  value = 11;
+  ALTIPLANO_ASSIGN(const Event out, comm.send(RankId(0), 1, &value, 8, StreamKind::kTransfer, {}));
+  ALTIPLANO_RETURN_IF_ERROR(wait_all(comm, {a, b, out}));
+  return results[0] == 11 && results[1] == 22 ? Status::ok() : broken("got {} {}, not 11 22", results[0], results[1]);
+}
+
+Status check_dependency(CommBackend& backend, RanksAre ranks_are) {
+  return run_on(2, backend, ranks_are, patient_options(), forward_in_order);
+}
+
+Status check_self(CommBackend& backend, RanksAre ranks_are) {
+  return run_on(1, backend, ranks_are, patient_options(), [](Communicator& c) { return exchange_shuffled(c, 14); });
+}
+
+/// Each rank of an outer pair runs a job of its own, both with the same job id.
+Status check_two_jobs(CommBackend& backend, RanksAre ranks_are) {
+  return first_failure(run_processes_all(2, [&](Rendezvous& rendezvous) -> Status {
+    ALTIPLANO_RETURN_IF_ERROR(rendezvous.fence(std::chrono::seconds(10)));
+    return run_on(3, backend, ranks_are, patient_options(), [](Communicator& c) { return exchange_shuffled(c, 21); });
+  }));
+}
+
+Status check_reconnect(CommBackend& backend, RanksAre ranks_are) {
+  const auto function = [&](Rendezvous& rendezvous) -> Status {
+    ALTIPLANO_ASSIGN(auto first, backend.connect(rendezvous, patient_options()));
+    ALTIPLANO_ASSIGN(auto second, backend.connect(rendezvous, patient_options()));
+    ALTIPLANO_RETURN_IF_ERROR(exchange_shuffled(*first, 7));
+    return exchange_shuffled(*second, 7);
+  };
+  return first_failure(ranks_are == RanksAre::kThreads ? run_ranks_all(2, function) : run_processes_all(2, function));
+}
+
+}  // namespace
+
+std::vector<Check> comm_message_checks() {
+  return {
+      comm_check("messages of many tags and sizes arrive whatever the order of calls", check_shuffled),
+      comm_check("messages of one tag arrive in the order they were sent", check_order),
+      comm_check("large messages cross in both directions at once", check_large),
+      comm_check("a message waits for the events it comes after", check_dependency),
+      comm_check("a rank may send to itself", check_self),
+      comm_check("two jobs at once do not meet", check_two_jobs),
+      comm_check("a job may connect more than once", check_reconnect),
+  };
+}
+
+}  // namespace altiplano::conformance

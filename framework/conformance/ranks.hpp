@@ -1,0 +1,31 @@
+#pragma once
+// Runs a function on several ranks: threads of this process, or forked processes.
+#include <functional>
+#include <vector>
+
+#include "framework/api/comm.hpp"
+
+namespace altiplano::conformance {
+
+using RankFunction = std::function<Status(Rendezvous&)>;
+using CommunicatorFunction = std::function<Status(Communicator&)>;
+
+/// `function` on `ranks` threads over one InprocWorld. Returns the first failure in time, with its rank as context; all
+/// threads have ended then. A function that throws fails with the exception's text.
+Status run_ranks(int ranks, const RankFunction& function);
+
+/// All ranks' statuses, by rank.
+std::vector<Status> run_ranks_all(int ranks, const RankFunction& function);
+/// The same as child processes over a rendezvous server of this process. A child's status crosses the process border by
+/// code and text; a child that dies without one gives kRuntimeFailure with its signal.
+std::vector<Status> run_processes_all(int ranks, const RankFunction& function);
+
+enum class RanksAre : uint8_t { kThreads, kProcesses };
+
+/// Connects each rank first.
+std::vector<Status> run_backend_all(int ranks, CommBackend& backend, const CommOptions& options,
+                                    const CommunicatorFunction& function, RanksAre ranks_are);
+/// ok, or the first (by rank) that is not.
+Status first_failure(const std::vector<Status>& statuses);
+
+}  // namespace altiplano::conformance
