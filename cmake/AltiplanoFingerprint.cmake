@@ -1,10 +1,7 @@
 # framework/api/fingerprint.hpp in the build tree: a hash over every header that crosses the plugin door. Comments and blanks do not
 # count, so that explaining a header better does not refuse yesterday's plugins.
-set(door_globs api/*.h api/*.hpp base/*.hpp options/*.hpp graph/*.hpp cluster/*.hpp sharding/*.hpp plan/*.hpp program/timetable.hpp)
-list(TRANSFORM door_globs PREPEND ${CMAKE_SOURCE_DIR}/framework/)
-file(GLOB door_headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} ${door_globs})
 set(door_hashes "")
-foreach(header ${door_headers})
+foreach(header ${ALTIPLANO_HEADERS})
   file(READ ${CMAKE_SOURCE_DIR}/${header} text)
   string(REGEX REPLACE "//[^\n]*" "" text "${text}")
   string(REGEX REPLACE "[ \t\r\n]+" " " text "${text}")
