@@ -5,10 +5,13 @@
 #include <filesystem>
 #include <memory>
 
+#include "framework/base/text.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
+#include "framework/launch/allocation.hpp"
 #include "framework/launch/launcher.hpp"
 #include "framework/launch/stop_signal.hpp"
+#include "framework/runtime/comm_choice.hpp"
 #include "framework/runtime/output_folders.hpp"
 #include "framework/runtime/trainer.hpp"
 
@@ -47,8 +50,18 @@ Result<Options> check_job(const LaunchArguments& arguments) {
   request.plan_file = arguments.start.plan_file;
   ALTIPLANO_ASSIGN(const Job job, prepare_job(std::move(config), request));
   ALTIPLANO_RETURN_IF_ERROR(check_can_start(job));
+  ALTIPLANO_ASSIGN(const std::string comm, choose_comm_backend(job.config.options, arguments.ranks));
+  ALTIPLANO_RETURN_IF_ERROR(PluginRegistry::instance().comm(comm).status());
   ALTIPLANO_RETURN_IF_ERROR(check_can_write(job.config.options));
   return job.config.options;
+}
+
+/// What the workload manager gave; this launcher starts ranks on its own host only.
+Result<Allocation> ask_scheduler(int ranks) {
+  ALTIPLANO_ASSIGN(JobAllocation found, find_allocation(environment_variables(), ranks));
+  if (found.allocation.hosts.size() == 1) return std::move(found.allocation);
+  return invalid_argument("{} gave the job {} hosts ({}); `altiplano launch` starts ranks on one", found.scheduler,
+                          found.allocation.hosts.size(), join(found.allocation.hosts, ", "));
 }
 
 Status launch(const LaunchArguments& arguments, int& exit_code) {
@@ -56,12 +69,15 @@ Status launch(const LaunchArguments& arguments, int& exit_code) {
       "note: asked to stop before the ranks were started; nothing was trained, start again to go on\n");
   signal(SIGPIPE, SIG_IGN);  // a console that is gone stops no job
   ALTIPLANO_ASSIGN(const Options options, check_job(arguments));
+  ALTIPLANO_ASSIGN(const Allocation allocation, ask_scheduler(arguments.ranks));
   const std::string run = options.get_string("run.dir");
   LaunchRequest request;
   request.ranks = arguments.ranks;
   request.command = rank_command(arguments);
   request.log_directory = run + "/logs";
   request.pin_cpus = arguments.pin;
+  request.job_id = allocation.job_id;
+  request.cpus_per_rank = allocation.cpus_per_rank;
   request.ranks_report = true;
   request.stopped_limit = stopped_limit(options);
   std::fflush(stdout);

@@ -11,17 +11,12 @@
 #include "framework/launch/inproc_rendezvous.hpp"
 #include "framework/plugin/registry.hpp"
 #include "framework/program/lowering.hpp"
+#include "framework/runtime/comm_choice.hpp"
 #include "framework/runtime/job_data.hpp"
 #include "framework/runtime/memory_report.hpp"
 #include "framework/runtime/rank_state.hpp"
 
 namespace altiplano {
-
-std::string comm_backend_name(const Options& options, int world_size) {
-  std::string name = options.get_string("comm.backend");
-  if (name != "auto") return name;
-  return world_size == 1 ? "inproc" : "shm";
-}
 
 namespace {
 
@@ -94,12 +89,12 @@ Status Trainer::open(Rendezvous& rendezvous) {
   ALTIPLANO_RETURN_IF_ERROR(verify_programs(programs));
   program_ = std::move(programs[environment_.rank.index()]);
 
-  std::string comm = comm_backend_name(options_, environment_.world_size);
+  ALTIPLANO_ASSIGN(const std::string comm, choose_comm_backend(options_, environment_.world_size));
   ALTIPLANO_ASSIGN(CommBackend * comm_backend, registry.comm(comm));
   ALTIPLANO_ASSIGN(communicator_, comm_backend->connect(rendezvous, job_comm_options(options_)));
   ALTIPLANO_ASSIGN(executor_, Executor::create(program_, *device_, *communicator_, *kernels_));
   ALTIPLANO_RETURN_IF_ERROR(start(rendezvous));
-  if (is_first_rank()) show_banner(comm, rendezvous.host());
+  if (is_first_rank()) show_banner(comm.substr(comm.find('/') + 1), rendezvous.host());
   return Status::ok();
 }
 

@@ -85,7 +85,4 @@ class Trainer {
 /// missing.
 Status check_can_start(const Job& job);
 
-/// `auto`: shm between processes, inproc for a world of one.
-std::string comm_backend_name(const Options& options, int world_size);
-
 }  // namespace altiplano

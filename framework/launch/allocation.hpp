@@ -1,0 +1,22 @@
+#pragma once
+// What the workload manager gave this job: asked of the scheduler plugin that finds its environment.
+#include <map>
+#include <string>
+
+#include "framework/api/scheduler.hpp"
+
+namespace altiplano {
+
+struct JobAllocation {
+  std::string scheduler;  ///< "scheduler/local"
+  Allocation allocation;
+};
+
+/// Variables of this process.
+std::map<std::string, std::string> environment_variables();
+
+/// The schedulers on the search path are asked in order of their names, those that detect even an empty environment
+/// last: they serve when no workload manager is there. Fails with the scheduler's own words, or when there is none.
+Result<JobAllocation> find_allocation(const std::map<std::string, std::string>& environment, int ranks);
+
+}  // namespace altiplano

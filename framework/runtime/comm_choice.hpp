@@ -1,0 +1,20 @@
+#pragma once
+// Which communication backend a job uses: the one it names, or one whose capability bits promise what the job needs.
+#include <string>
+#include <vector>
+
+#include "framework/options/option.hpp"
+#include "framework/plugin/registry.hpp"
+
+namespace altiplano {
+
+/// The full name for comm.backend and ranks that are processes of one host. `auto`: of the backends that can connect
+/// them, the deterministic first, then (for one rank) those of threads, then those beside the library, then by name. A
+/// backend that is named but cannot connect them is refused with those that can.
+Result<std::string> choose_comm_backend(const Options& options, int world_size);
+
+/// The same over given plugins; pure. `home`: the folder beside the library.
+Result<std::string> choose_comm_backend(const std::vector<PluginInfo>& plugins, const std::string& home,
+                                        const std::string& wanted, const std::string& where, int world_size);
+
+}  // namespace altiplano

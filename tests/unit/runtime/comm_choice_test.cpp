@@ -1,0 +1,58 @@
+#include "framework/runtime/comm_choice.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace altiplano;
+
+namespace {
+
+PluginInfo backend(const std::string& name, uint64_t capabilities, const std::string& folder = "/home/plugins") {
+  PluginInfo info;
+  info.name = "comm/" + name;
+  info.path = folder + "/comm-" + name + ".so";
+  info.kind = CommBackend::kKind;
+  info.capabilities = capabilities;
+  return info;
+}
+
+const PluginInfo kThreads = backend("threads", kCommWithinProcess | kCommDeterministic),
+                 kProcesses = backend("processes", kCommBetweenProcesses | kCommDeterministic),
+                 kLoose = backend("a_loose_one", kCommBetweenProcesses),
+                 kForeign = backend("a_foreign_one", kCommBetweenProcesses | kCommDeterministic, "/else/where");
+
+std::string choice(const std::vector<PluginInfo>& plugins, const std::string& wanted, int world_size) {
+  auto chosen = choose_comm_backend(plugins, "/home/plugins", wanted, "job.yaml:3:8: comm.backend", world_size);
+  return chosen.is_ok() ? *chosen : "refused: " + chosen.status().message();
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(one_rank_gets_threads_and_several_get_processes) {
+  BOOST_TEST(choice({kProcesses, kThreads}, "auto", 1) == "comm/threads");
+  BOOST_TEST(choice({kThreads, kProcesses}, "auto", 2) == "comm/processes");
+  BOOST_TEST(choice({kProcesses}, "auto", 1) == "comm/processes");
+}
+
+BOOST_AUTO_TEST_CASE(deterministic_backends_come_first_then_those_beside_the_library) {
+  BOOST_TEST(choice({kLoose, kProcesses}, "auto", 2) == "comm/processes");
+  BOOST_TEST(choice({kForeign, kProcesses}, "auto", 2) == "comm/processes");
+  BOOST_TEST(choice({kForeign, kLoose}, "auto", 2) == "comm/a_foreign_one");
+}
+
+BOOST_AUTO_TEST_CASE(a_backend_that_cannot_connect_the_ranks_is_refused_with_those_that_can) {
+  BOOST_TEST(
+      choice({kThreads, kProcesses, kLoose}, "threads", 2) ==
+      "refused: job.yaml:3:8: comm.backend: comm/threads does not connect processes, and the job has 2 ranks that "
+      "are; backends that do: a_loose_one, processes");
+  BOOST_TEST(choice({kThreads}, "auto", 2) ==
+             "refused: job.yaml:3:8: comm.backend: no backend connects 2 ranks; there is: threads");
+}
+
+BOOST_AUTO_TEST_CASE(a_named_backend_is_taken_when_it_can_and_refused_files_do_not_count) {
+  BOOST_TEST(choice({kThreads, kProcesses}, "comm/processes", 2) == "comm/processes");
+  BOOST_TEST(choice({kThreads, kProcesses}, "processes", 1) == "comm/processes");
+  PluginInfo refused = kProcesses;
+  refused.refusal = "older";
+  BOOST_TEST(choice({refused, kForeign}, "auto", 2) == "comm/a_foreign_one");
+  BOOST_TEST(choice({}, "unknown", 2) == "comm/unknown");  // the registry says what there is
+}
