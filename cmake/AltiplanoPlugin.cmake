@@ -1,5 +1,6 @@
 # altiplano_add_plugin(<kind>/<name> SOURCES a.cpp b.cpp [LIBRARIES lib ...])
-# One folder, one shared object <kind>-<name>.so that exports one symbol; the target is plugin_<kind>_<name>.
+# One folder, one shared object <kind>-<name>.so that exports one symbol; the target is plugin_<kind>_<name>. Its sources get the macros
+# ALTIPLANO_PLUGIN_NAME and ALTIPLANO_PLUGIN_VERSION, the version of the project() it stands in.
 # In Altiplano's own tree it lies in <build>/lib/altiplano/plugins. Elsewhere, after find_package(Altiplano), it lies in the build folder
 # and gets a test, conformance_<kind>_<name>: `altiplano plugins check`. Installed, it goes to lib/altiplano/plugins.
 set(ALTIPLANO_PLUGIN_MAP ${CMAKE_CURRENT_LIST_DIR}/plugin.map)
@@ -20,7 +21,8 @@ function(altiplano_add_plugin plugin_name)
     CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
     INSTALL_RPATH "$ORIGIN/../.."
     LINK_DEPENDS ${ALTIPLANO_PLUGIN_MAP})
-  target_compile_definitions(${target} PRIVATE ALTIPLANO_PLUGIN_NAME="${plugin_name}")
+  target_compile_definitions(${target} PRIVATE
+    ALTIPLANO_PLUGIN_NAME="${plugin_name}" ALTIPLANO_PLUGIN_VERSION="${PROJECT_VERSION}")
   # The same source line gives the same bits whatever the optimizer would fuse.
   target_compile_options(${target} PRIVATE -ffp-contract=off)
   target_link_options(${target} PRIVATE LINKER:--version-script=${ALTIPLANO_PLUGIN_MAP})

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "framework/plugin/registry.hpp"
 
 namespace altiplano {
@@ -18,6 +20,7 @@ void add_job_arguments(CLI::App& command, JobArguments& arguments) {
 void add_plugin_path_argument(CLI::App& command, JobArguments& arguments) {
   command.add_option("--plugin-path", arguments.plugin_path, "Folder with plugins, searched first; repeatable")
       ->type_name("DIR")
+      ->check(CLI::ExistingDirectory)
       ->allow_extra_args(false);
 }
 
@@ -35,6 +38,9 @@ Result<JobConfig> load_job(const JobArguments& arguments, bool prints_notices) {
   };
   ALTIPLANO_ASSIGN(JobConfig job,
                    load_job_config({.file = arguments.file, .overrides = arguments.overrides}, model_records));
+  for (const auto& folder : job.options.get_strings("plugins.path"))
+    if (std::error_code error; !std::filesystem::is_directory(folder, error))
+      return invalid_argument("{}: {} is no folder", job.options.where("plugins.path"), folder);
   if (!prints_notices) return job;
   for (const auto& notice : job.notices) fmt::print(stderr, "note: {}\n", notice);
   return job;

@@ -16,16 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Words that would not compile, or would clash, as a namespace.
-constexpr const char* kTaken[] = {
-    "altiplano", "and",      "auto",   "bool",     "break",    "case",    "catch",    "char",     "class",
-    "const",     "default",  "delete", "do",       "double",   "else",    "enum",     "export",   "extern",
-    "false",     "float",    "for",    "friend",   "goto",     "if",      "inline",   "int",      "long",
-    "namespace", "new",      "not",    "operator", "or",       "private", "public",   "register", "return",
-    "short",     "signed",   "sizeof", "static",   "std",      "struct",  "switch",   "template", "this",
-    "throw",     "true",     "try",    "typedef",  "typename", "union",   "unsigned", "using",    "virtual",
-    "void",      "volatile", "while",  "xor"};
-
 Status check_kind(const std::string& kind) {
   std::vector<std::string> kinds;
   for (uint32_t k = ALTIPLANO_PLUGIN_PLANNER; plugin_kind_name(k) != nullptr; ++k)
@@ -47,8 +37,13 @@ Status check_name(const std::string& name) {
         "'{}' is no name for a plugin: lower-case letters, digits and single '_' inside, a letter first, as in "
         "my_planner",
         name);
-  if (std::find(std::begin(kTaken), std::end(kTaken), name) != std::end(kTaken))
-    return invalid_argument("'{}' is no name for a plugin: C++ or the framework has that word; try my_{}", name, name);
+  return Status::ok();
+}
+
+Status check_is_new(const std::string& full_name) {
+  for (const PluginInfo& info : PluginRegistry::instance().list())
+    if (info.name == full_name && info.refusal.empty())
+      return invalid_argument("{} is there already: {}; choose another name", full_name, info.path);
   return Status::ok();
 }
 
@@ -108,6 +103,7 @@ Result<std::vector<std::string>> write_new_plugin(const std::string& kind, const
                                                   const std::string& folder) {
   ALTIPLANO_RETURN_IF_ERROR(check_kind(kind));
   ALTIPLANO_RETURN_IF_ERROR(check_name(name));
+  ALTIPLANO_RETURN_IF_ERROR(check_is_new(kind + "/" + name));
   ALTIPLANO_RETURN_IF_ERROR(check_folder(folder));
   ALTIPLANO_ASSIGN(const std::string templates, template_folder(kind));
   std::error_code error;

@@ -9,7 +9,8 @@
 namespace altiplano {
 
 /// Makes `folder` (which must not be there, or be empty) with a plugin of this kind and name: its files, sorted.
-/// Refused: unknown kinds, names that are no lower-case identifier or a C++ keyword, a folder that holds something.
+/// Refused: unknown kinds, names that are no lower-case identifier or that a plugin on the search path has, a folder
+/// that holds something.
 Result<std::vector<std::string>> write_new_plugin(const std::string& kind, const std::string& name,
                                                   const std::string& folder);
 

@@ -24,6 +24,18 @@ std::string short_name(const PluginInfo& info) {
   return info.name.substr(info.name.find('/') + 1);
 }
 
+/// "0xe (needs_host_progress, deterministic, between_processes)"; the names of bits that the kind knows.
+std::string capabilities_text(const PluginInfo& info) {
+  constexpr std::pair<uint64_t, const char*> kCommBits[] = {
+      {kCommStreamOrdered, "stream_ordered"}, {kCommNeedsHostProgress, "needs_host_progress"},
+      {kCommDeterministic, "deterministic"},  {kCommBetweenProcesses, "between_processes"},
+      {kCommBetweenHosts, "between_hosts"},   {kCommWithinProcess, "within_process"}};
+  std::vector<std::string> names;
+  for (const auto& [bit, name] : kCommBits)
+    if (info.kind == CommBackend::kKind && (info.capabilities & bit) != 0) names.emplace_back(name);
+  return fmt::format("{:#x}{}", info.capabilities, names.empty() ? "" : " (" + join(names, ", ") + ")");
+}
+
 std::string table_line(const std::string& name, const std::string& version, const std::string& kind,
                        const std::string& path, const size_t (&widths)[3]) {
   return fmt::format("{:<{}}  {:<{}}  {:<{}}  {}\n", name, widths[0], version, widths[1], kind, widths[2], path);
@@ -61,7 +73,7 @@ std::string plugin_info_text(const PluginInfo& info) {
   add("version", info.version);
   add("build", info.build_id);
   add("help", info.help);
-  if (info.kind != 0) add("capabilities", fmt::format("{:#x}", info.capabilities));
+  if (info.kind != 0) add("capabilities", capabilities_text(info));
   add("path", info.path);
   add("refused", info.refusal);
   return text;

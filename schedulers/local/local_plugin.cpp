@@ -32,5 +32,5 @@ class Local final : public Scheduler {
 }  // namespace
 }  // namespace altiplano::local
 
-ALTIPLANO_REGISTER_PLUGIN(altiplano::Scheduler, altiplano::local::Local, "scheduler/local", "1.0.0", 0,
+ALTIPLANO_REGISTER_PLUGIN(altiplano::Scheduler, altiplano::local::Local, "scheduler/local", ALTIPLANO_PLUGIN_VERSION, 0,
                           "no workload manager: all ranks on this host")

@@ -100,14 +100,28 @@ class Training(Sdk):
 
 class EveryKind(Sdk):
     def test_a_new_plugin_of_every_kind_builds_and_keeps_every_promise_as_it_stands(self):
-        plugins = self.build([(kind, f"my_{kind}") for kind in KINDS])
+        plugins = self.build([(kind, kind) for kind in KINDS])  # names that clash with much
         run(["ctest", "--test-dir", "build", "--output-on-failure", "-j2"], self.work)
         for kind, file in plugins.items():
             exported = run(["nm", "-D", "--defined-only", "--extern-only", file], self.work).split()
             self.assertEqual(exported[2:], ["altiplano_plugin_query"], f"{kind}: {exported}")
         listed = run([self.program, "plugins", "list"], self.work, ALTIPLANO_PLUGIN_PATH=":".join(str(f.parent) for f in plugins.values()))
         for kind, file in plugins.items():
-            self.assertIn(f"{kind}/my_{kind}", listed)
+            self.assertIn(f"{kind}/{kind}", listed)
+        self.launch_under(plugins["scheduler"].parent)
+
+    def launch_under(self, scheduler):
+        """`altiplano launch` asks the scheduler that detects its environment, and no other."""
+        (self.work / "text.txt").write_text("In the beginning God created the heaven and the earth. " * 60)
+        run([self.program, "data", "pack", "text.txt", "-o", "text.h5"], self.work)
+        (self.work / "job.yaml").write_text(JOB.replace("far_model, num_hidden_layers: 4, hidden_size: 16",
+            "gpt, num_hidden_layers: 2, hidden_size: 16, num_attention_heads: 2, max_position_embeddings: 16, vocab_size: 257"))
+        launch = [self.program, "launch", "-n", "2", "-c", "job.yaml", "--plugin-path", scheduler]
+        job = {"SCHEDULER_JOB_ID": "17", "SCHEDULER_HOSTS": "a,b"}
+        self.assertIn("error: scheduler/scheduler gave the job 2 hosts (a, b); `altiplano launch` starts ranks on one",
+                      run(launch, self.work, expect=2, **job))
+        run(launch, self.work, **{**job, "SCHEDULER_HOSTS": "a"})
+        self.assertIn("== job 17, rank 0 of 2 on ", (self.work / "runs/stranger/logs/rank-0.log").read_text())
 
 
 class Installed(Sdk):
@@ -140,7 +154,8 @@ class Installed(Sdk):
     def test_new_refuses_what_would_not_compile_or_overwrite(self):
         for words, expected in {
             ("schedule", "My-Plan"): "'My-Plan' is no name for a plugin",
-            ("schedule", "class"): "'class' is no name for a plugin: C++ or the framework has that word; try my_class",
+            ("schedule", "1f1b"): "'1f1b' is no name for a plugin",
+            ("schedule", "gpipe"): "schedule/gpipe is there already: ",
             ("shedule", "mine"): "no kind of plugin shedule, did you mean schedule?; there is: planner, schedule, comm, device, op, model",
         }.items():
             self.assertIn(expected, run([self.program, "plugins", "new", *words], self.work, expect=2))

@@ -15,7 +15,7 @@ using namespace altiplano;
 
 constexpr uint64_t kCapabilities = kCommNeedsHostProgress | kCommDeterministic | kCommBetweenProcesses;
 
-class @Name@ final : public CommBackend {
+class @Name@Plugin final : public CommBackend {
  public:
   uint64_t capabilities() const noexcept override { return kCapabilities; }
 
@@ -26,9 +26,9 @@ class @Name@ final : public CommBackend {
     attachment.scope = FutexScope::kShared;
     attachment.shape = segment_shape(rendezvous.world_size(), options.chunk_bytes);
     const size_t bytes = segment_bytes(attachment.shape);
-    std::optional<@name@::SharedMemory> made;
+    std::optional<@name@_plugin::SharedMemory> made;
     if (rendezvous.rank().value == 0) {
-      ALTIPLANO_ASSIGN(made, @name@::make_memory(bytes));
+      ALTIPLANO_ASSIGN(made, @name@_plugin::make_memory(bytes));
       initialize_segment(made->memory.get(), attachment.shape);
       ALTIPLANO_RETURN_IF_ERROR(rendezvous.put("comm/@name@", made->path));
       attachment.memory = made->memory;
@@ -36,7 +36,7 @@ class @Name@ final : public CommBackend {
     ALTIPLANO_RETURN_IF_ERROR(rendezvous.fence(options.deadline));
     if (!made) {
       ALTIPLANO_ASSIGN(const std::string path, rendezvous.get(RankId(0), "comm/@name@"));
-      ALTIPLANO_ASSIGN(attachment.memory, @name@::attach_memory(path, bytes));
+      ALTIPLANO_ASSIGN(attachment.memory, @name@_plugin::attach_memory(path, bytes));
     }
     ALTIPLANO_RETURN_IF_ERROR(rendezvous.fence(options.deadline));
     return open_segment_communicator(rendezvous, options, std::move(attachment));
@@ -47,5 +47,5 @@ class @Name@ final : public CommBackend {
 
 }  // namespace
 
-ALTIPLANO_REGISTER_PLUGIN(altiplano::CommBackend, @Name@, ALTIPLANO_PLUGIN_NAME, "0.1.0", kCapabilities,
+ALTIPLANO_REGISTER_PLUGIN(altiplano::CommBackend, @Name@Plugin, ALTIPLANO_PLUGIN_NAME, ALTIPLANO_PLUGIN_VERSION, kCapabilities,
                           "processes of one host over memory without a name")

@@ -54,13 +54,13 @@ class @Name@Device final : public Device {
   Bytes peak_allocated() const noexcept override { return peak_; }
 
   Result<std::unique_ptr<Kernel>> make_kernel(const KernelRequest& request) noexcept override try {
-    return @name@::make_kernel(request);
+    return @name@_plugin::make_kernel(request);
   } catch (const std::exception& e) {
     return runtime_failure("device/@name@: {}: {}", request.kind, e.what());
   }
   Status copy(const BoxCopy& boxes, DType dtype, const void* source, void* destination, bool add) noexcept override
       try {
-    return @name@::copy_box(boxes, dtype, source, destination, add);
+    return @name@_plugin::copy_box(boxes, dtype, source, destination, add);
   } catch (const std::exception& e) {
     return runtime_failure("device/@name@: copy: {}", e.what());
   }
@@ -84,7 +84,7 @@ class @Name@Device final : public Device {
   Bytes allocated_, peak_;
 };
 
-class @Name@ final : public DeviceBackend {
+class @Name@Plugin final : public DeviceBackend {
  public:
   Result<std::unique_ptr<Device>> open(const DeviceOptions& options) noexcept override try {
     return std::unique_ptr<Device>(std::make_unique<@Name@Device>(options));
@@ -95,5 +95,5 @@ class @Name@ final : public DeviceBackend {
 
 }  // namespace
 
-ALTIPLANO_REGISTER_PLUGIN(altiplano::DeviceBackend, @Name@, ALTIPLANO_PLUGIN_NAME, "0.1.0", 0,
+ALTIPLANO_REGISTER_PLUGIN(altiplano::DeviceBackend, @Name@Plugin, ALTIPLANO_PLUGIN_NAME, ALTIPLANO_PLUGIN_VERSION, 0,
                           "host memory and a first few kernels in f32")

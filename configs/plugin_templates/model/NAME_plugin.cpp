@@ -18,10 +18,10 @@ OptionRecord count(std::string key, int64_t default_value, std::string help) {
   return record;
 }
 
-class @Name@ final : public Model {
+class @Name@Plugin final : public Model {
  public:
   std::vector<OptionRecord> option_records() const override {
-    const @name@::Config config;
+    const @name@_plugin::Config config;
     return {count("num_hidden_layers", config.layers, "Number of blocks."),
             count("hidden_size", config.hidden, "Width of the residual stream."),
             count("vocab_size", config.vocabulary, "Rows of the token table.")};
@@ -29,7 +29,7 @@ class @Name@ final : public Model {
 
   Result<ModelGraph> build(const Options& options, const ModelRequest& request) const noexcept override {
     try {
-      return @name@::build_graph({options.get_int("num_hidden_layers"), options.get_int("hidden_size"),
+      return @name@_plugin::build_graph({options.get_int("num_hidden_layers"), options.get_int("hidden_size"),
                                   options.get_int("vocab_size")},
                                  request);
     } catch (const std::exception& e) {
@@ -40,5 +40,5 @@ class @Name@ final : public Model {
 
 }  // namespace
 
-ALTIPLANO_REGISTER_PLUGIN(altiplano::Model, @Name@, ALTIPLANO_PLUGIN_NAME, "0.1.0", 0,
+ALTIPLANO_REGISTER_PLUGIN(altiplano::Model, @Name@Plugin, ALTIPLANO_PLUGIN_NAME, ALTIPLANO_PLUGIN_VERSION, 0,
                           "a stack of feed-forward blocks over tokens, each position by itself")

@@ -39,7 +39,7 @@ class ForwardKernel final : public Kernel {
  public:
   explicit ForwardKernel(int64_t n) : n_(n) {}
   Status run(const KernelCall& call) noexcept override {
-    @name@::run_softsign(static_cast<const T*>(call.inputs[0]), static_cast<T*>(call.outputs[0]), n_);
+    @name@_plugin::run_softsign(static_cast<const T*>(call.inputs[0]), static_cast<T*>(call.outputs[0]), n_);
     return Status::ok();
   }
 
@@ -52,7 +52,7 @@ class GradientKernel final : public Kernel {
  public:
   explicit GradientKernel(int64_t n) : n_(n) {}
   Status run(const KernelCall& call) noexcept override {
-    @name@::run_softsign_gradient(static_cast<const T*>(call.inputs[0]), static_cast<const T*>(call.inputs[1]),
+    @name@_plugin::run_softsign_gradient(static_cast<const T*>(call.inputs[0]), static_cast<const T*>(call.inputs[1]),
                                   static_cast<T*>(call.outputs[0]), n_);
     return Status::ok();
   }
@@ -68,7 +68,7 @@ std::unique_ptr<Kernel> kernel_of(const KernelRequest& request) {
   return std::make_unique<GradientKernel<T>>(n);
 }
 
-class @Name@ final : public OpExtension {
+class @Name@Plugin final : public OpExtension {
  public:
   std::vector<OpDefinition> definitions() const override {
     OpDefinition forward = elementwise("@name@", "x / (1 + |x|): x -> y", 1);
@@ -104,5 +104,5 @@ class @Name@ final : public OpExtension {
 
 }  // namespace
 
-ALTIPLANO_REGISTER_PLUGIN(altiplano::OpExtension, @Name@, ALTIPLANO_PLUGIN_NAME, "0.1.0", 0,
+ALTIPLANO_REGISTER_PLUGIN(altiplano::OpExtension, @Name@Plugin, ALTIPLANO_PLUGIN_NAME, ALTIPLANO_PLUGIN_VERSION, 0,
                           "the activation x / (1 + |x|)")

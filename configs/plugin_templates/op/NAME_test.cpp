@@ -6,11 +6,11 @@
 int main() {
   const double x[] = {-3, -0.5, 0, 1};
   double y[4];
-  @name@::run_softsign(x, y, 4);
+  @name@_plugin::run_softsign(x, y, 4);
   for (int i = 0; i < 4; ++i) {
     const double delta = 1e-6;
-    const double difference = (@name@::softsign(x[i] + delta) - @name@::softsign(x[i] - delta)) / (2 * delta);
-    if (std::abs(y[i]) >= 1 || std::abs(@name@::softsign_gradient(1, x[i]) - difference) > 1e-5)
+    const double difference = (@name@_plugin::softsign(x[i] + delta) - @name@_plugin::softsign(x[i] - delta)) / (2 * delta);
+    if (std::abs(y[i]) >= 1 || std::abs(@name@_plugin::softsign_gradient(1, x[i]) - difference) > 1e-5)
       return std::printf("wrong at %g\n", x[i]), 1;
   }
   return y[0] == -0.75 && y[3] == 0.5 ? 0 : 1;

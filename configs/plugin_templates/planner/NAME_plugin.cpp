@@ -12,7 +12,7 @@ namespace {
 
 using namespace altiplano;
 
-class @Name@ final : public Planner, public StagePlanner, public ShardingPlanner {
+class @Name@Plugin final : public Planner, public StagePlanner, public ShardingPlanner {
  public:
   const StagePlanner* stages() const noexcept override { return this; }
   const ShardingPlanner* sharding() const noexcept override { return this; }
@@ -24,7 +24,7 @@ class @Name@ final : public Planner, public StagePlanner, public ShardingPlanner
       int64_t most = std::min<int64_t>(2, layers);
       if (options.has("pipeline_parallel_size")) most = std::min(layers, options.get_int("pipeline_parallel_size"));
       DegreePlanOptions degree = degree_options(request, ALTIPLANO_PLUGIN_NAME);
-      degree.degrees = @name@::choose_degrees(request.num_ranks, static_cast<int>(most));
+      degree.degrees = @name@_plugin::choose_degrees(request.num_ranks, static_cast<int>(most));
       ALTIPLANO_ASSIGN(FittedPlan fitted, fit_plan(request, degree));
       if (!fitted.fits) return does_not_fit(request, degree, fitted);
       fitted.plan.sharding.clear();
@@ -45,5 +45,5 @@ class @Name@ final : public Planner, public StagePlanner, public ShardingPlanner
 
 }  // namespace
 
-ALTIPLANO_REGISTER_PLUGIN(altiplano::Planner, @Name@, ALTIPLANO_PLUGIN_NAME, "0.1.0", 0,
+ALTIPLANO_REGISTER_PLUGIN(altiplano::Planner, @Name@Plugin, ALTIPLANO_PLUGIN_NAME, ALTIPLANO_PLUGIN_VERSION, 0,
                           "two pipeline stages where the ranks allow, replicas otherwise")

@@ -7,14 +7,14 @@
 
 namespace {
 
-class @Name@ final : public altiplano::Schedule {
+class @Name@Plugin final : public altiplano::Schedule {
  public:
   altiplano::Result<altiplano::Timetable> build(const altiplano::ScheduleRequest& request) const noexcept override {
     try {
-      ALTIPLANO_RETURN_IF_ERROR(@name@::check_request(request));
+      ALTIPLANO_RETURN_IF_ERROR(@name@_plugin::check_request(request));
       const int64_t limit = request.max_microbatches_in_flight, all = request.num_microbatches;
       const auto wave = static_cast<int>(limit == 0 ? all : std::min(limit, all));
-      return @name@::wave_timetable(request.num_stages, request.num_microbatches, wave);
+      return @name@_plugin::wave_timetable(request.num_stages, request.num_microbatches, wave);
     } catch (const std::exception& e) {
       return altiplano::runtime_failure("schedule @name@: {}", e.what());
     }
@@ -23,5 +23,5 @@ class @Name@ final : public altiplano::Schedule {
 
 }  // namespace
 
-ALTIPLANO_REGISTER_PLUGIN(altiplano::Schedule, @Name@, ALTIPLANO_PLUGIN_NAME, "0.1.0", 0,
+ALTIPLANO_REGISTER_PLUGIN(altiplano::Schedule, @Name@Plugin, ALTIPLANO_PLUGIN_NAME, ALTIPLANO_PLUGIN_VERSION, 0,
                           "forwards and backwards in waves as large as the limit of microbatches in flight")

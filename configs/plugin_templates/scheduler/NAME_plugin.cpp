@@ -6,16 +6,16 @@
 
 namespace {
 
-class @Name@ final : public altiplano::Scheduler {
+class @Name@Plugin final : public altiplano::Scheduler {
  public:
-  bool detect(const @name@::Environment& environment) const noexcept override {
-    return @name@::is_present(environment);
+  bool detect(const @name@_plugin::Environment& environment) const noexcept override {
+    return @name@_plugin::is_present(environment);
   }
 
-  altiplano::Result<altiplano::Allocation> allocation(const @name@::Environment& environment,
+  altiplano::Result<altiplano::Allocation> allocation(const @name@_plugin::Environment& environment,
                                                       int ranks) const noexcept override {
     try {
-      return @name@::read_allocation(environment, ranks);
+      return @name@_plugin::read_allocation(environment, ranks);
     } catch (const std::exception& e) {
       return altiplano::runtime_failure("scheduler @name@: {}", e.what());
     }
@@ -24,5 +24,5 @@ class @Name@ final : public altiplano::Scheduler {
 
 }  // namespace
 
-ALTIPLANO_REGISTER_PLUGIN(altiplano::Scheduler, @Name@, ALTIPLANO_PLUGIN_NAME, "0.1.0", 0,
+ALTIPLANO_REGISTER_PLUGIN(altiplano::Scheduler, @Name@Plugin, ALTIPLANO_PLUGIN_NAME, ALTIPLANO_PLUGIN_VERSION, 0,
                           "jobs described by the variables @NAME@_JOB_ID and @NAME@_HOSTS")

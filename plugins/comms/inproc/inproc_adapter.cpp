@@ -43,5 +43,5 @@ class InprocBackend final : public CommBackend {
 }  // namespace
 }  // namespace altiplano
 
-ALTIPLANO_REGISTER_PLUGIN(altiplano::CommBackend, altiplano::InprocBackend, "comm/inproc", "0.1.0",
+ALTIPLANO_REGISTER_PLUGIN(altiplano::CommBackend, altiplano::InprocBackend, "comm/inproc", ALTIPLANO_PLUGIN_VERSION,
                           altiplano::kCapabilities, "ranks as threads of one process, for tests and debuggers")

@@ -59,5 +59,5 @@ class ShmBackend final : public CommBackend {
 }  // namespace
 }  // namespace altiplano
 
-ALTIPLANO_REGISTER_PLUGIN(altiplano::CommBackend, altiplano::ShmBackend, "comm/shm", "0.1.0", altiplano::kCapabilities,
-                          "processes of one host over shared memory")
+ALTIPLANO_REGISTER_PLUGIN(altiplano::CommBackend, altiplano::ShmBackend, "comm/shm", ALTIPLANO_PLUGIN_VERSION,
+                          altiplano::kCapabilities, "processes of one host over shared memory")

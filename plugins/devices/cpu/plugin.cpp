@@ -15,5 +15,5 @@ class CpuBackend final : public DeviceBackend {
 
 }  // namespace altiplano::cpu
 
-ALTIPLANO_REGISTER_PLUGIN(altiplano::DeviceBackend, altiplano::cpu::CpuBackend, "device/cpu", "0.1.0", 0,
-                          "this host's CPU: oneDNN products and own loops, f32 and bf16")
+ALTIPLANO_REGISTER_PLUGIN(altiplano::DeviceBackend, altiplano::cpu::CpuBackend, "device/cpu", ALTIPLANO_PLUGIN_VERSION,
+                          0, "this host's CPU: oneDNN products and own loops, f32 and bf16")

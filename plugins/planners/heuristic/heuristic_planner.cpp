@@ -60,5 +60,6 @@ class HeuristicPlanner : public Planner, public StagePlanner, public ShardingPla
 }  // namespace
 }  // namespace altiplano
 
-ALTIPLANO_REGISTER_PLUGIN(altiplano::Planner, altiplano::HeuristicPlanner, "planner/heuristic", "0.1.0", 0,
+ALTIPLANO_REGISTER_PLUGIN(altiplano::Planner, altiplano::HeuristicPlanner, "planner/heuristic",
+                          ALTIPLANO_PLUGIN_VERSION, 0,
                           "the rules of the field: tensor as far as memory needs, pipeline across, data the rest")

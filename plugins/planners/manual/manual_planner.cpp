@@ -48,5 +48,5 @@ class ManualPlanner : public Planner, public StagePlanner, public ShardingPlanne
 }  // namespace
 }  // namespace altiplano
 
-ALTIPLANO_REGISTER_PLUGIN(altiplano::Planner, altiplano::ManualPlanner, "planner/manual", "0.1.0", 0,
+ALTIPLANO_REGISTER_PLUGIN(altiplano::Planner, altiplano::ManualPlanner, "planner/manual", ALTIPLANO_PLUGIN_VERSION, 0,
                           "the degrees of the job file are the plan")

@@ -21,5 +21,5 @@ class OneForwardOneBackward final : public Schedule {
 }  // namespace altiplano::one_f_one_b
 
 ALTIPLANO_REGISTER_PLUGIN(
-    altiplano::Schedule, altiplano::one_f_one_b::OneForwardOneBackward, "schedule/1f1b", "1.0.0", 0,
+    altiplano::Schedule, altiplano::one_f_one_b::OneForwardOneBackward, "schedule/1f1b", ALTIPLANO_PLUGIN_VERSION, 0,
     "one forward, one backward in turn; keeps at most as many microbatches in flight as stages follow")

@@ -20,5 +20,5 @@ class Gpipe final : public Schedule {
 }  // namespace
 }  // namespace altiplano::gpipe
 
-ALTIPLANO_REGISTER_PLUGIN(altiplano::Schedule, altiplano::gpipe::Gpipe, "schedule/gpipe", "1.0.0", 0,
+ALTIPLANO_REGISTER_PLUGIN(altiplano::Schedule, altiplano::gpipe::Gpipe, "schedule/gpipe", ALTIPLANO_PLUGIN_VERSION, 0,
                           "all forwards, then all backwards; keeps every microbatch of a step in flight")

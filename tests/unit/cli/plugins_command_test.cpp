@@ -41,7 +41,7 @@ BOOST_AUTO_TEST_CASE(plugins_list_says_why_a_plugin_was_refused) {
 BOOST_AUTO_TEST_CASE(plugins_info_prints_one_plugin) {
   auto result = run_plugins("info 1f1b");
   BOOST_TEST(result.exit_code == 0);
-  BOOST_TEST(result.output.starts_with("name: schedule/1f1b\nkind: schedule\nversion: 1.0.0\nbuild: "), result.output);
+  BOOST_TEST(result.output.starts_with("name: schedule/1f1b\nkind: schedule\nversion: 0.1.0\nbuild: "), result.output);
   BOOST_TEST(contains(result.output, "\ncapabilities: 0x0\npath: " ALTIPLANO_TEST_PLUGIN_DIR "/schedule-1f1b.so\n"),
              result.output);
 }

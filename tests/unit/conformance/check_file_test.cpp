@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(a_right_plugin_keeps_every_promise) {
   auto report = check_file(ALTIPLANO_TEST_PLUGIN_DIR "/schedule-gpipe.so");
   BOOST_REQUIRE_MESSAGE(report.is_ok(), report.status().to_string());
   for (const CheckResult& result : report->results) BOOST_TEST((result.verdict == Verdict::kKept), result_text(result));
-  BOOST_TEST(heading_text(report->info) == "schedule/gpipe 1.0.0  " ALTIPLANO_TEST_PLUGIN_DIR "/schedule-gpipe.so\n");
+  BOOST_TEST(heading_text(report->info) == "schedule/gpipe 0.1.0  " ALTIPLANO_TEST_PLUGIN_DIR "/schedule-gpipe.so\n");
   BOOST_TEST(summary_text(*report) == "9 promises: 9 kept\n");
 }
 

@@ -177,3 +177,31 @@ BOOST_AUTO_TEST_CASE(a_world_writable_directory_is_refused) {
                  "needed: chmod o-w " +
                  where);
 }
+
+BOOST_AUTO_TEST_CASE(every_kind_refuses_another_abi_interface_version_and_fingerprint) {
+  LoadedPlugin plugin;
+  BOOST_REQUIRE(load_plugin(fixture("right"), plugin).is_ok());
+  for (uint32_t kind = ALTIPLANO_PLUGIN_PLANNER; plugin_kind_name(kind) != nullptr; ++kind) {
+    const std::string name = fmt::format("{}/right", plugin_kind_name(kind));
+    altiplano_plugin_descriptor right = *plugin.descriptor;
+    right.kind = kind;
+    right.name = name.c_str();
+    BOOST_TEST(check_descriptor("p.so", &right).is_ok(), name);
+    for (uint16_t major : {ALTIPLANO_ABI_MAJOR - 1, ALTIPLANO_ABI_MAJOR + 1}) {
+      altiplano_plugin_descriptor wrong = right;
+      wrong.abi_major = major;
+      BOOST_TEST(check_descriptor("p.so", &wrong).message().starts_with("p.so: found plugin ABI "), name);
+    }
+    for (uint32_t version : {right.interface_version - 1, right.interface_version + 1}) {
+      altiplano_plugin_descriptor wrong = right;
+      wrong.interface_version = version;
+      BOOST_TEST(check_descriptor("p.so", &wrong).message() ==
+                 fmt::format("p.so: found version {} of the {} interface; needed: {}", version, plugin_kind_name(kind),
+                             right.interface_version));
+    }
+    altiplano_plugin_descriptor wrong = right;
+    wrong.abi_fingerprint = "another";
+    BOOST_TEST(check_descriptor("p.so", &wrong).message().starts_with("p.so: found fingerprint 'another'"), name);
+  }
+  plugin.descriptor->destroy(plugin.object);
+}
