@@ -42,7 +42,8 @@ BOOST_AUTO_TEST_CASE(the_page_of_a_plugin_says_what_is_known_of_it) {
   info.help = "shared memory";
   info.capabilities = 10;
   BOOST_TEST(plugin_info_text(info) ==
-             "name: comm/shm\nkind: comm\nversion: 1.0.0\nbuild: abc\nhelp: shared memory\ncapabilities: 0xa (needs_host_progress, between_processes)\npath: "
+             "name: comm/shm\nkind: comm\nversion: 1.0.0\nbuild: abc\nhelp: shared memory\ncapabilities: 0xa "
+             "(needs_host_progress, between_processes)\npath: "
              "/p/x.so\n");
   BOOST_TEST(plugin_info_text(kInfos[2]) == "path: /p/x.so\nrefused: /p/bad.so: not an Altiplano plugin\n");
 }

@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(a_directory_of_wrong_plugins_is_listed_with_reasons_and_the
   int num_usable = 0;
   for (const auto& info : infos)
     num_usable += info.refusal.empty() && fs::path(info.path).parent_path() == fixture_directory();
-  BOOST_TEST(num_usable == 2);  // right and op_double
+  BOOST_TEST(num_usable == 3);  // right, op_double and device_faulty
   const PluginInfo* wrong = find_info(infos, fixture("newer_minor"));
   BOOST_REQUIRE(wrong != nullptr);
   BOOST_TEST((wrong->refusal.find("newer than this host's") != std::string::npos));
