@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "framework/base/text.hpp"
+#include "framework/plugin/registry.hpp"
 
 namespace altiplano::conformance {
 namespace {
@@ -36,6 +37,7 @@ bool shrink_option(const Model& model, const OptionRecord& record, const ModelRe
 }  // namespace
 
 Result<Options> small_options(const Model& model, int64_t batch, int64_t sequence) {
+  ALTIPLANO_RETURN_IF_ERROR(PluginRegistry::instance().ops().status());  // their kinds may be used
   const ModelRequest request{batch, sequence};
   Options options(model.option_records());
   auto built = model.build(options, request);

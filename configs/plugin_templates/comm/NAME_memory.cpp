@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace @name@ {
+namespace @name@_plugin {
 
 using namespace altiplano;
 
@@ -47,4 +47,4 @@ Result<std::shared_ptr<void>> attach_memory(const std::string& path, size_t byte
   return memory;
 }
 
-}  // namespace @name@
+}  // namespace @name@_plugin

@@ -6,7 +6,7 @@
 
 #include "framework/base/status.hpp"
 
-namespace @name@ {
+namespace @name@_plugin {
 
 struct SharedMemory {
   std::shared_ptr<void> memory;
@@ -19,4 +19,4 @@ altiplano::Result<SharedMemory> make_memory(size_t bytes);
 /// Maps the memory that another process made.
 altiplano::Result<std::shared_ptr<void>> attach_memory(const std::string& path, size_t bytes);
 
-}  // namespace @name@
+}  // namespace @name@_plugin

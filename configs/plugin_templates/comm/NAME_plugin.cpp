@@ -47,5 +47,5 @@ class @Name@Plugin final : public CommBackend {
 
 }  // namespace
 
-ALTIPLANO_REGISTER_PLUGIN(altiplano::CommBackend, @Name@Plugin, ALTIPLANO_PLUGIN_NAME, ALTIPLANO_PLUGIN_VERSION, kCapabilities,
-                          "processes of one host over memory without a name")
+ALTIPLANO_REGISTER_PLUGIN(altiplano::CommBackend, @Name@Plugin, ALTIPLANO_PLUGIN_NAME, ALTIPLANO_PLUGIN_VERSION,
+                          kCapabilities, "processes of one host over memory without a name")

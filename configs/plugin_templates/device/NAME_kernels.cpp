@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace @name@ {
+namespace @name@_plugin {
 
 using namespace altiplano;
 
@@ -114,4 +114,4 @@ Status copy_box(const BoxCopy& boxes, DType dtype, const void* source, void* des
   }
 }
 
-}  // namespace @name@
+}  // namespace @name@_plugin

@@ -2,7 +2,7 @@
 // Kernels by op kind. A kernel is made once for fixed shapes and run many times; it allocates nothing while running.
 #include "framework/api/device.hpp"
 
-namespace @name@ {
+namespace @name@_plugin {
 
 /// A kernel in f32, or a refusal that names the kind and the type.
 altiplano::Result<std::unique_ptr<altiplano::Kernel>> make_kernel(const altiplano::KernelRequest& request);
@@ -11,4 +11,4 @@ altiplano::Result<std::unique_ptr<altiplano::Kernel>> make_kernel(const altiplan
 altiplano::Status copy_box(const altiplano::BoxCopy& boxes, altiplano::DType dtype, const void* source,
                            void* destination, bool add);
 
-}  // namespace @name@
+}  // namespace @name@_plugin

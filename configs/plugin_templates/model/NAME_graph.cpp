@@ -2,7 +2,7 @@
 
 #include "framework/graph/builder.hpp"
 
-namespace @name@ {
+namespace @name@_plugin {
 
 using namespace altiplano;
 
@@ -39,4 +39,4 @@ Result<ModelGraph> build_graph(const Config& config, const ModelRequest& request
   return b.finish({tokens, labels}, loss_sum, token_count, logits);
 }
 
-}  // namespace @name@
+}  // namespace @name@_plugin

@@ -1,6 +1,6 @@
 #include "@name@_kernels.hpp"
 
-namespace @name@ {
+namespace @name@_plugin {
 namespace {
 
 using altiplano::BFloat16;
@@ -44,4 +44,4 @@ template void run_softsign_gradient(const double*, const double*, double*, int64
 template void run_softsign_gradient(const float*, const float*, float*, int64_t);
 template void run_softsign_gradient(const BFloat16*, const BFloat16*, BFloat16*, int64_t);
 
-}  // namespace @name@
+}  // namespace @name@_plugin

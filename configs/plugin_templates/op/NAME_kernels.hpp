@@ -5,7 +5,7 @@
 
 #include "framework/kernels/bfloat16.hpp"
 
-namespace @name@ {
+namespace @name@_plugin {
 
 inline double softsign(double x) {
   return x / (1 + std::abs(x));
@@ -22,4 +22,4 @@ void run_softsign(const T* x, T* y, int64_t n);
 template <typename T>
 void run_softsign_gradient(const T* dy, const T* x, T* dx, int64_t n);
 
-}  // namespace @name@
+}  // namespace @name@_plugin

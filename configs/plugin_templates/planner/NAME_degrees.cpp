@@ -1,6 +1,6 @@
 #include "@name@_degrees.hpp"
 
-namespace @name@ {
+namespace @name@_plugin {
 
 altiplano::Degrees choose_degrees(int num_ranks, int max_stages) {
   int pipeline = 1;
@@ -9,4 +9,4 @@ altiplano::Degrees choose_degrees(int num_ranks, int max_stages) {
   return {num_ranks / pipeline, 1, pipeline};
 }
 
-}  // namespace @name@
+}  // namespace @name@_plugin

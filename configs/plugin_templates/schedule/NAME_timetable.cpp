@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace @name@ {
+namespace @name@_plugin {
 
 using namespace altiplano;
 
@@ -35,4 +35,4 @@ Timetable wave_timetable(int num_stages, int num_microbatches, int wave) {
   return table;
 }
 
-}  // namespace @name@
+}  // namespace @name@_plugin

@@ -5,7 +5,7 @@
 
 #include "framework/base/text.hpp"
 
-namespace @name@ {
+namespace @name@_plugin {
 
 using namespace altiplano;
 
@@ -37,4 +37,4 @@ Result<Allocation> read_allocation(const Environment& environment, int ranks) {
   return allocation;
 }
 
-}  // namespace @name@
+}  // namespace @name@_plugin
