@@ -20,6 +20,10 @@ ValueId GraphBuilder::add_source(const std::string& name, Shape shape, DType dty
   if (graph_.find_value(name).is_valid()) status_ = invalid_argument("the name '{}' is taken", name);
   for (int64_t extent : shape)
     if (extent < 1) status_ = invalid_argument("'{}' of shape {}: extents must be at least 1", name, to_string(shape));
+  if (is_too_large(shape))
+    status_ =
+        invalid_argument("'{}' of shape {}: a tensor has at most 2^48 elements; make the model or the batch smaller",
+                         name, to_string(shape));
   return status_.is_ok() ? graph_.add_value(name, std::move(shape), dtype, role, layer_) : ValueId();
 }
 

@@ -49,6 +49,15 @@ int64_t num_elements(const Shape& shape) {
   return n;
 }
 
+bool is_too_large(const Shape& shape) {
+  int64_t n = 1;
+  for (int64_t extent : shape) {
+    if (extent > 0 && n > kMostElements / extent) return true;
+    n *= extent;
+  }
+  return false;
+}
+
 std::string to_string(const Shape& shape) {
   return fmt::format("[{}]", fmt::join(shape, ","));
 }

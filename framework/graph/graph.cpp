@@ -185,6 +185,11 @@ Result<std::vector<ValueId>> Graph::add_op(const std::string& kind, const std::s
                      op_name);
   if (!layer.is_valid()) return invalid_argument("op '{}' ({}): belongs to no layer; open one first", op_name, kind);
   ALTIPLANO_ASSIGN(std::vector<ValueType> types, infer_op(kind, op_name, types_of(*this, inputs), attributes));
+  for (const ValueType& type : types)
+    if (is_too_large(type.shape))
+      return invalid_argument(
+          "op '{}' ({}): its output of shape {} has more than 2^48 elements; make the model or the batch smaller",
+          op_name, kind, altiplano::to_string(type.shape));
   auto output_name = [&](size_t i) { return types.size() == 1 ? op_name : fmt::format("{}.{}", op_name, i); };
   for (size_t i = 0; i < types.size(); ++i)
     if (find_value(output_name(i)).is_valid())

@@ -174,6 +174,10 @@ std::string OptionOrigin::to_string() const {
   return line > 0 ? fmt::format("{}:{}:{}", file, line, column) : file;
 }
 
+std::string OptionOrigin::describe() const {
+  return detail.empty() ? to_string() : fmt::format("{} ({})", to_string(), detail);
+}
+
 Options::Options(std::vector<OptionRecord> records) : records_(std::move(records)) {
   for (auto& record : records_) {
     record.default_value = widened(record.type, std::move(record.default_value));

@@ -1,6 +1,7 @@
 #pragma once
-// options/ (L1): option records. One record per key feeds parser, checks, help, JSON schema and the reference page. May
-// include base/ only. Plugins declare their own records with the same type.
+// options/ (L1): option records, and YAML texts as trees (yaml_document.hpp). One record per key feeds parser, checks,
+// help, JSON schema and the reference page. May include base/ only. Plugins declare their own records with the same
+// type.
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -64,6 +65,8 @@ struct OptionOrigin {
   int line = 0, column = 0;
   std::string to_string() const;  ///< "job.yaml:18:22", "--set", "default"
   std::string source = "default";
+  std::string detail = {};       ///< how the value became what it is: "read from n_layer", "$SCRATCH"
+  std::string describe() const;  ///< to_string() with the detail: "job.yaml:3:9 ($SCRATCH)"
 };
 
 /// Values by key, checked against records. A missing key is its record's default.

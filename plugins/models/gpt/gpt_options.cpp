@@ -12,10 +12,12 @@ OptionRecord record(std::string key, OptionType type, OptionValue default_value,
   return record;
 }
 
-/// `alias`: the name in GPT-2's own configuration files.
-OptionRecord count(std::string key, int64_t default_value, std::string help, std::string alias = {}) {
+/// `alias`: the name in GPT-2's own configuration files. `most`: far above any model's, so that a mistyped number is
+/// refused at once and products stay within 64 bits.
+OptionRecord count(std::string key, int64_t default_value, double most, std::string help, std::string alias = {}) {
   OptionRecord r = record(std::move(key), OptionType::kInt, default_value, std::move(help));
   r.minimum = 1;
+  r.maximum = most;
   if (!alias.empty()) r.aliases = {std::move(alias)};
   return r;
 }
@@ -30,6 +32,7 @@ OptionRecord probability(std::string key, std::string help) {
 OptionRecord positive(std::string key, double default_value, std::string help) {
   OptionRecord r = record(std::move(key), OptionType::kFloat, default_value, std::move(help));
   r.minimum = 0;
+  r.maximum = 1;
   return r;
 }
 
@@ -45,7 +48,7 @@ Status check_heads(const Options& options, int64_t hidden, int64_t heads) {
 
 std::vector<OptionRecord> gpt_option_records() {
   OptionRecord intermediate =
-      count("intermediate_size", 1, "Width of the feed-forward layer; auto: 4 x hidden_size.", "n_inner");
+      count("intermediate_size", 1, 1 << 20, "Width of the feed-forward layer; auto: 4 x hidden_size.", "n_inner");
   intermediate.default_value = std::monostate();
   intermediate.allow_auto = true;
   OptionRecord activation =
@@ -53,11 +56,12 @@ std::vector<OptionRecord> gpt_option_records() {
              "Activation of the feed-forward layer: gelu_new is the tanh form, gelu the erf form.");
   activation.choices = {"gelu_new", "gelu"};
   return {
-      count("num_hidden_layers", 12, "Number of transformer blocks.", "n_layer"),
-      count("hidden_size", 768, "Width of the residual stream.", "n_embd"),
-      count("num_attention_heads", 12, "Heads per block; divides hidden_size.", "n_head"),
-      count("max_position_embeddings", 1024, "Rows of the position table: the longest sequence.", "n_positions"),
-      count("vocab_size", 50257, "Rows of the token table."),
+      count("num_hidden_layers", 12, 2048, "Number of transformer blocks.", "n_layer"),
+      count("hidden_size", 768, 1 << 18, "Width of the residual stream.", "n_embd"),
+      count("num_attention_heads", 12, 1 << 14, "Heads per block; divides hidden_size.", "n_head"),
+      count("max_position_embeddings", 1024, 1 << 24, "Rows of the position table: the longest sequence.",
+            "n_positions"),
+      count("vocab_size", 50257, 1 << 24, "Rows of the token table."),
       record("tie_word_embeddings", OptionType::kBool, true, "The head uses the token table as its weight."),
       std::move(intermediate),
       std::move(activation),

@@ -1,10 +1,11 @@
-#include "framework/config/yaml_document.hpp"
+#include "framework/options/yaml_document.hpp"
 
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <map>
+#include <optional>
 #include <sstream>
 
 namespace altiplano {
@@ -20,6 +21,20 @@ std::string without_bom_and_carriage_returns(const std::string& text) {
     out += text[i];
   }
   return out;
+}
+
+constexpr size_t kMostEntries = 100'000;
+
+/// Where the first byte stands that no text has: a NUL, as in data files.
+std::optional<YamlProblem> no_text(const std::string& text) {
+  size_t at = text.find('\0');
+  if (at == std::string::npos) return std::nullopt;
+  YamlProblem problem{1, 1, "a byte that is no text; is this a data file?"};
+  for (size_t i = 0; i < at; ++i) {
+    problem.column = text[i] == '\n' ? 1 : problem.column + 1;
+    if (text[i] == '\n') ++problem.line;
+  }
+  return problem;
 }
 
 /// Finds tabs outside of quotes and comments; YAML gives them no meaning and its parsers no clear message.
@@ -188,10 +203,20 @@ class TreeBuilder : public YAML::EventHandler {
   void place_entry(YamlNode& map, YamlEntry entry) {
     if (entry.key != "<<") {
       map.entries.push_back(std::move(entry));
-    } else if (entry.value->kind == Kind::kMap) {
-      map.entries.insert(map.entries.end(), entry.value->entries.begin(), entry.value->entries.end());
+    } else if (entry.value->kind == Kind::kList && !entry.value->items.empty()) {
+      for (const auto& item : entry.value->items) merge(map, *item, entry);
     } else {
-      document_.problems.push_back({entry.line, entry.column, "<< needs an alias of a map"});
+      merge(map, *entry.value, entry);
+    }
+  }
+
+  void merge(YamlNode& map, const YamlNode& merged, const YamlEntry& at) {
+    if (merged.kind != Kind::kMap) {
+      document_.problems.push_back({at.line, at.column, "<< needs an alias of a map"});
+    } else if (map.entries.size() + merged.entries.size() > kMostEntries) {
+      document_.problems.push_back({at.line, at.column, fmt::format("<< grows a map beyond {} keys", kMostEntries)});
+    } else {
+      map.entries.insert(map.entries.end(), merged.entries.begin(), merged.entries.end());
     }
   }
 
@@ -218,7 +243,8 @@ void parse_into(const std::string& text, YamlDocument& document) {
 YamlDocument parse_yaml(const std::string& raw) {
   const std::string text = without_bom_and_carriage_returns(raw);
   YamlDocument document;
-  document.problems = TabScanner().scan(text);
+  if (auto problem = no_text(text)) document.problems = {*problem};
+  if (document.problems.empty()) document.problems = TabScanner().scan(text);
   if (document.problems.empty()) {
     try {
       parse_into(text, document);

@@ -1,10 +1,7 @@
 #pragma once
-// config/ (L5): strict YAML reader over option records, and the job file. May include L0-L4; loads no plugins: whoever
-// calls hands in the records that a plugin declares. Its errors name file:line:column and the dotted key.
-//
-// YamlDocument: a YAML text as a tree with positions. Built from yaml-cpp's parser events, because its Node keeps only
-// one of two equal keys. Here all entries stay, in the order written; anchors, aliases and merge keys (`<<`) are
-// resolved.
+// YamlDocument: a YAML text as a tree with positions, for readers that name file:line:column. Built from yaml-cpp's
+// parser events, because its Node keeps only one of two equal keys. Here all entries stay, in the order written;
+// anchors, aliases and merge keys (`<<`) are resolved.
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,7 +37,8 @@ struct YamlDocument {
   std::vector<YamlProblem> problems;  ///< syntax: tabs, tags, several documents, odd keys; then root may be incomplete
 };
 
-/// Accepts a byte order mark and CRLF. Never throws.
+/// Accepts a byte order mark and CRLF. Never throws. Refuses texts with bytes that are no text and texts that grow
+/// beyond 100,000 entries through merge keys.
 YamlDocument parse_yaml(const std::string& text);
 
 }  // namespace altiplano
