@@ -91,13 +91,20 @@ class Assigner {
     StageId home = out_.home[p.parameter.index()];
     out_.home[p.gradient.index()] = home;
     for (ValueId state : p.states) out_.home[state.index()] = home;
-    for (const Op& op : graph_.ops()) {
-      bool is_mine = std::find(p.update_ops.begin(), p.update_ops.end(), op.id) != p.update_ops.end() ||
-                     (op.phase == Phase::kUpdate && !op.outputs.empty() && op.outputs[0] == p.norm_squared);
-      if (!is_mine) continue;
+    for (OpId id : update_ops_of(p)) {
+      const Op& op = graph_.ops()[id.index()];
       out_.stage_of_op[op.id.index()] = home;
-      for (ValueId id : op.outputs) out_.home[id.index()] = home;
+      for (ValueId output : op.outputs) out_.home[output.index()] = home;
     }
+  }
+
+  /// The norm of its gradient and its update, in graph order.
+  std::vector<OpId> update_ops_of(const ParameterTraining& p) const {
+    std::vector<OpId> ops = p.update_ops;
+    if (p.norm_squared.is_valid() && graph_.value(p.norm_squared).producer.is_valid())
+      ops.push_back(graph_.value(p.norm_squared).producer);
+    std::sort(ops.begin(), ops.end());
+    return ops;
   }
 
   void seed_inputs_and_parameters() {
@@ -280,10 +287,9 @@ class Assigner {
     auto set = [&](ValueId id) { out_.produced[id.index()] = out_.stored[id.index()] = spec; };
     set(p.gradient);
     for (ValueId state : p.states) set(state);
-    for (const Op& op : graph_.ops()) {
-      if (op.phase != Phase::kUpdate) continue;
+    for (OpId id : update_ops_of(p)) {
+      const Op& op = graph_.ops()[id.index()];
       bool is_norm = !op.outputs.empty() && op.outputs[0] == p.norm_squared;
-      if (!is_norm && std::find(p.update_ops.begin(), p.update_ops.end(), op.id) == p.update_ops.end()) continue;
       const ShardingRule& rule = out_.rules[op.id.index()];
       std::map<Axis, int> factor_of;
       for (size_t d = 0; d < spec.dims.size(); ++d)

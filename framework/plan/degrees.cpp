@@ -9,9 +9,25 @@
 
 namespace altiplano {
 
+namespace {
+
+Status check_num_microbatches(int64_t global_batch, int64_t microbatch, int data) {
+  const int64_t number = global_batch / microbatch / data;
+  if (number <= Plan::kMostMicrobatches) return Status::ok();
+  const int64_t least = (global_batch / data + Plan::kMostMicrobatches - 1) / Plan::kMostMicrobatches;
+  return invalid_argument(
+      "train.global_batch_size: {} is {} microbatches of micro_batch_size {} on each of {} replicas, at most {} are "
+      "possible; use a smaller batch, more replicas, or micro_batch_size {} or more",
+      global_batch, number, microbatch, data, Plan::kMostMicrobatches, least);
+}
+
+}  // namespace
+
 Status check_batch(int64_t global_batch, int64_t microbatch, int data) {
   int64_t unit = microbatch * data;
-  if (unit > 0 && global_batch % unit == 0) return Status::ok();
+  if (unit < 1)
+    return invalid_argument("micro_batch_size {} x data_parallel_size {}: both must be at least 1", microbatch, data);
+  if (global_batch % unit == 0) return check_num_microbatches(global_batch, microbatch, data);
   int64_t below = global_batch / unit * unit, above = below + unit;
   return invalid_argument(
       "train.global_batch_size: {} is not a multiple of micro_batch_size {} x data_parallel_size {} = {}; nearest: {}",

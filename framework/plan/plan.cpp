@@ -16,6 +16,13 @@ const ShardingSpec* Plan::find_spec(const std::string& value_name) const {
   return nullptr;
 }
 
+std::string Plan::where(const std::string& key) const {
+  if (file.empty()) return {};
+  auto at = places.find(key);
+  if (at == places.end()) return fmt::format("{}: {}: ", file, key);
+  return fmt::format("{}:{}:{}: {}: ", file, at->second.first, at->second.second, key);
+}
+
 Binding Binding::identity(int num_slots) {
   Binding binding;
   for (int i = 0; i < num_slots; ++i) binding.rank_of_slot.emplace_back(i);

@@ -33,6 +33,7 @@ struct PlanPrediction {
 
 struct Plan {
   static constexpr int kFormatVersion = 1;
+  static constexpr int64_t kMostMicrobatches = 1 << 16;  ///< per replica and step
   std::string model_name;
   uint64_t graph_fingerprint = 0;
   std::string cluster_shape;
@@ -49,11 +50,17 @@ struct Plan {
   std::vector<std::pair<std::string, ShardingSpec>> sharding;
   PlanPrediction predicted;
   std::string planner;  ///< "planner/manual"
+  // Of a plan that was read from a file, for messages: its name, and line and column by key ("stages[0].slots").
+  std::string file = {};
+  std::map<std::string, std::pair<int, int>> places = {};
 
+  /// "plan.yaml:9:40: stages[0].slots: "; empty when the plan was read from no file.
+  std::string where(const std::string& key) const;
   int num_slots() const;
   int data_degree() const { return stages.empty() ? 1 : stages.front().mesh.degree(Axis::kData); }
   const ShardingSpec* find_spec(const std::string& value_name) const;
   std::string to_yaml() const;
+  /// Strict: messages name file:line:column and key.
   static Result<Plan> from_yaml(const std::string& text, const std::string& file_name);
 };
 
@@ -65,7 +72,7 @@ struct Binding {
 
 /// Proves that the plan can be lowered for this graph: every layer on one stage in order, slots distinct, batch
 /// arithmetic exact, equal data degrees, known axes, specs fit their values, fingerprints match. Messages carry the
-/// numbers and the valid alternatives.
+/// place in the plan's file, the numbers and the valid alternatives.
 Status verify_plan(const Plan& plan, const TrainingGraph& graph);
 
 /// Layers of the graph by stage; ops of each stage follow their layer.

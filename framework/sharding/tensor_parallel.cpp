@@ -109,8 +109,10 @@ Status refuse(const Value& value, int dim, int degree) {
   std::vector<std::string> valid;
   for (int64_t d = 1; d <= extent; ++d)
     if (extent % d == 0) valid.push_back(std::to_string(d));
-  return invalid_argument("tensor_parallel_size {} does not divide {} (dim {} of {}); valid: {}", degree, extent, dim,
-                          value.name, join(valid, ", "));
+  return invalid_argument(
+      "parallel.tensor_parallel_size: {} does not divide {} (dim {} of {}); valid: {}; pipeline_parallel_size divides "
+      "the model otherwise",
+      degree, extent, dim, value.name, join(valid, ", "));
 }
 
 }  // namespace

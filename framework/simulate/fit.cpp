@@ -2,12 +2,25 @@
 
 #include <algorithm>
 
+#include "framework/base/text.hpp"
 #include "framework/sharding/dims.hpp"
 #include "framework/sharding/tensor_parallel.hpp"
 
 namespace altiplano {
 
 namespace {
+
+/// In ascending order.
+std::vector<int64_t> divisors(int64_t number) {
+  std::vector<int64_t> low, high;
+  for (int64_t i = 1; i * i <= number; ++i) {
+    if (number % i != 0) continue;
+    low.push_back(i);
+    if (i * i != number) high.insert(high.begin(), number / i);
+  }
+  low.insert(low.end(), high.begin(), high.end());
+  return low;
+}
 
 /// Sizes worth trying, best first.
 std::vector<int64_t> microbatch_candidates(const PlanRequest& request, const DegreePlanOptions& options) {
@@ -16,9 +29,28 @@ std::vector<int64_t> microbatch_candidates(const PlanRequest& request, const Deg
   if (request.accumulation > 0) return {std::max<int64_t>(1, per_replica / request.accumulation)};
   int64_t wanted = options.degrees.pipeline > 1 ? std::min<int64_t>(per_replica, 4 * options.degrees.pipeline) : 1;
   std::vector<int64_t> sizes;
-  for (int64_t size = per_replica; size >= 1; --size)
-    if (per_replica % size == 0 && per_replica / size >= wanted) sizes.push_back(size);
+  for (int64_t number : divisors(per_replica))
+    if (number >= wanted && number <= Plan::kMostMicrobatches) sizes.push_back(per_replica / number);
   return sizes.empty() ? std::vector<int64_t>{1} : sizes;
+}
+
+/// What the fullest rank needs at least, whatever the microbatch: its share of parameters, gradients and states.
+Bytes least_bytes(const PlanRequest& request, const DegreePlanOptions& options) {
+  const Graph& graph = request.graph->graph;
+  double held = 0, states = 0;
+  for (const Parameter& p : graph.parameters())
+    held += static_cast<double>(num_elements(graph.value(p.value).shape) * size_of(graph.value(p.value).dtype));
+  for (const ParameterTraining& p : request.graph->parameters) {
+    held += static_cast<double>(num_elements(graph.value(p.parameter).shape) * size_of(graph.value(p.parameter).dtype));
+    for (ValueId state : p.states)
+      states += static_cast<double>(num_elements(graph.value(state).shape) * size_of(graph.value(state).dtype));
+  }
+  const Degrees& degrees = options.degrees;
+  const double model_ranks = static_cast<double>(degrees.tensor) * degrees.pipeline;
+  const bool own_specs = !request.options.get_map("sharding").empty();  // which may split over the replicas too
+  const double holders = own_specs ? degrees.num_ranks() : model_ranks;
+  const double state_holders = own_specs || options.zero > 0 ? degrees.num_ranks() : model_ranks;
+  return Bytes(static_cast<int64_t>(std::min(4e18, held / holders + states / state_holders)));
 }
 
 Result<FittedPlan> plan_with(const PlanRequest& request, const DegreePlanOptions& options) {
@@ -48,8 +80,9 @@ std::vector<Change> possible_changes(const PlanRequest& request, const DegreePla
     changes.push_back({"parallel.zero_stage: 1", o, request.num_ranks});
   }
   int64_t per_replica = request.global_batch / options.degrees.data;
-  for (int64_t size = microbatch - 1; size >= 1; --size) {
-    if (per_replica % size != 0) continue;
+  for (int64_t number : divisors(per_replica)) {
+    const int64_t size = per_replica / number;
+    if (size >= microbatch || number > Plan::kMostMicrobatches) continue;
     DegreePlanOptions o = options;
     o.microbatch = size;
     changes.push_back({fmt::format("train.micro_batch_size: {}", size), o, request.num_ranks});
@@ -81,7 +114,13 @@ Status add_degree_sharding(const PlanRequest& request, Plan& plan) {
   for (const auto& [pattern, text] : request.options.get_map("sharding")) {
     auto spec = ShardingSpec::parse(text);
     if (!spec.is_ok())
-      return invalid_argument("{}.{}: {}", request.options.where("sharding"), pattern, spec.status().message());
+      return invalid_argument("{}[{}]: {}", request.options.where("sharding"), pattern, spec.status().message());
+    const auto& parameters = request.graph->graph.parameters();
+    auto matches = [&](const Parameter& p) { return glob_match(pattern, request.graph->graph.value(p.value).name); };
+    if (std::none_of(parameters.begin(), parameters.end(), matches))
+      return invalid_argument("{}: '{}' matches no parameter of the model; they are named as in {}",
+                              request.options.where("sharding"), pattern,
+                              request.graph->graph.value(parameters.back().value).name);
     plan.sharding.emplace_back(pattern, *spec);
   }
   int tensor = 1;
@@ -90,6 +129,10 @@ Status add_degree_sharding(const PlanRequest& request, Plan& plan) {
   ALTIPLANO_ASSIGN(auto specs, tensor_parallel_specs(request.graph->graph, rules, tensor));
   for (const auto& [id, spec] : specs) plan.sharding.emplace_back(request.graph->graph.value(id).name, spec);
   return Status::ok();
+}
+
+bool cannot_fit(const PlanRequest& request, const DegreePlanOptions& options) {
+  return least_bytes(request, options) > request.memory_per_rank;
 }
 
 DegreePlanOptions degree_options(const PlanRequest& request, const std::string& planner) {
@@ -108,7 +151,9 @@ Result<FittedPlan> fit_plan(const PlanRequest& request, DegreePlanOptions option
   if (request.global_batch % options.degrees.data != 0)
     return check_batch(request.global_batch, std::max<int64_t>(1, options.microbatch), options.degrees.data);
   std::optional<FittedPlan> last;
-  for (int64_t size : microbatch_candidates(request, options)) {
+  std::vector<int64_t> sizes = microbatch_candidates(request, options);
+  if (cannot_fit(request, options)) sizes = {sizes.back()};  // for the figures of the refusal
+  for (int64_t size : sizes) {
     options.microbatch = size;
     ALTIPLANO_ASSIGN(last, plan_with(request, options));
     if (last->fits) break;
@@ -125,6 +170,7 @@ Status does_not_fit(const PlanRequest& request, const DegreePlanOptions& options
                                  to_string(e.weights_per_rank[fullest]), to_string(e.gradients_per_rank[fullest]),
                                  to_string(e.optimizer_per_rank[fullest]), to_string(e.activations_per_rank[fullest]));
   for (const Change& change : possible_changes(request, options, fitted.plan.microbatch)) {
+    if (cannot_fit(request, change.options)) continue;
     auto changed = plan_with(request, change.options);
     if (!changed.is_ok() || !changed->fits) continue;
     Bytes peak = *std::max_element(changed->estimate.peak_per_rank.begin(), changed->estimate.peak_per_rank.end());

@@ -14,11 +14,16 @@ struct FittedPlan {
   PlanEstimate estimate;
   bool fits = false;
 };
+/// When no microbatch can fit, only the smallest is tried, for its figures.
 Result<FittedPlan> fit_plan(const PlanRequest& request, DegreePlanOptions options);
 
 /// kInfeasible for a plan that does not fit: where the bytes of the fullest rank go, the limit, and the smallest change
 /// of the job file that would fit (only changes that exist, each verified by an estimate).
 Status does_not_fit(const PlanRequest& request, const DegreePlanOptions& options, const FittedPlan& plan);
+
+/// Whether the parameters, gradients and optimizer states alone are more than a rank has: known without lowering, so
+/// that searches pass over what is hopeless. The microbatch does not matter.
+bool cannot_fit(const PlanRequest& request, const DegreePlanOptions& options);
 
 /// Fills plan.sharding: the user's `parallel.sharding` first, then the tensor-parallel rule for the plan's tensor
 /// degree.

@@ -1,7 +1,11 @@
+#include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "framework/api/planner.hpp"
 #include "framework/api/register.hpp"
+#include "framework/base/text.hpp"
 #include "framework/simulate/fit.hpp"
 #include "plugins/planners/heuristic/heuristic_degrees.hpp"
 
@@ -18,16 +22,11 @@ class HeuristicPlanner : public Planner, public StagePlanner, public ShardingPla
     auto given = [&](const char* key) { return o.has(key) ? static_cast<int>(o.get_int(key)) : 0; };
     FixedDegrees fixed{given("data_parallel_size"), given("tensor_parallel_size"), given("pipeline_parallel_size")};
     auto candidates = degrees_in_order(request.num_ranks, request.cluster->devices_per_node(), fixed);
-    if (candidates.empty())
-      return invalid_argument("{}: no degrees with data {} x tensor {} x pipeline {} (0: free) have {} ranks",
-                              o.where("data_parallel_size"), fixed.data, fixed.tensor, fixed.pipeline,
-                              request.num_ranks);
+    if (candidates.empty()) return no_such_degrees(o, fixed, request.num_ranks);
     std::optional<FittedPlan> smallest;  // the plan that comes nearest to fitting
     std::optional<DegreePlanOptions> smallest_options;
     Status refusal;
-    for (const Degrees& degrees : candidates) {
-      DegreePlanOptions options = degree_options(request, "planner/heuristic");
-      options.degrees = degrees;
+    for (const DegreePlanOptions& options : worth_trying(request, candidates)) {
       auto fitted = fit_plan(request, options);
       if (!fitted.is_ok()) {
         if (refusal.is_ok()) refusal = fitted.status();
@@ -50,6 +49,43 @@ class HeuristicPlanner : public Planner, public StagePlanner, public ShardingPla
   }
 
  private:
+  /// Names the first degree given, which is one the user can change.
+  static Status no_such_degrees(const Options& options, const FixedDegrees& fixed, int num_ranks) {
+    const std::pair<const char*, int> all[] = {{"data_parallel_size", fixed.data},
+                                               {"tensor_parallel_size", fixed.tensor},
+                                               {"pipeline_parallel_size", fixed.pipeline}};
+    int64_t product = 1;
+    std::vector<std::string> keys, words;
+    for (const auto& [name, degree] : all) {
+      if (degree == 0) continue;
+      keys.emplace_back(name);
+      words.push_back(fmt::format("{} {}", name, degree));
+      product *= degree;
+    }
+    const std::string given =
+        keys.size() == 1 ? fmt::format("{}", product) : fmt::format("{} = {}", join(words, " x "), product);
+    return invalid_argument("{}: {} does not divide {} ranks; start a multiple of {}, or let the planner choose",
+                            options.where(keys[0]), given, num_ranks, product);
+  }
+
+  /// Those whose parameters and states fit; when there are none the one that splits them most, for its figures.
+  static std::vector<DegreePlanOptions> worth_trying(const PlanRequest& request,
+                                                     const std::vector<Degrees>& candidates) {
+    std::vector<DegreePlanOptions> all, hopeful;
+    for (const Degrees& degrees : candidates) {
+      all.push_back(degree_options(request, "planner/heuristic"));
+      all.back().degrees = degrees;
+      if (!cannot_fit(request, all.back())) hopeful.push_back(all.back());
+    }
+    if (!hopeful.empty()) return hopeful;
+    auto ranks_per_model = [](const DegreePlanOptions& o) { return o.degrees.tensor * o.degrees.pipeline; };
+    std::stable_sort(all.begin(), all.end(),
+                     [&](const auto& a, const auto& b) { return ranks_per_model(a) > ranks_per_model(b); });
+    for (const auto& options : all)
+      if (fit_plan(request, options).is_ok()) return {options};
+    return all;
+  }
+
   static Bytes peak(const FittedPlan& fitted) {
     Bytes most;
     for (Bytes bytes : fitted.estimate.peak_per_rank) most = std::max(most, bytes);

@@ -95,9 +95,28 @@ BOOST_AUTO_TEST_CASE(mistakes_in_a_plan_are_named_by_place_and_key) {
   BOOST_TEST(refusal(replaced("sequence_parallel: true", "sequence_parallel: maybe")) ==
              "plan.yaml:7:20: sequence_parallel: expected true or false");
   BOOST_TEST(refusal(replaced("\"0-2,4\"", "\"0-2,x\"")) ==
-             "plan.yaml:10:55: stages.slots: '0-2,x' is no list like 0-3,6");
+             "plan.yaml:10:55: stages[0].slots: '0-2,x' is no list like 0-3,6");
   BOOST_TEST(refusal(replaced("{data: 2, tensor: 2}", "{daat: 2, tensor: 2}")) ==
-             "plan.yaml:10:71: stages.mesh: 'daat' is no axis with a degree");
+             "plan.yaml:10:71: stages[0].mesh: 'daat' is no axis with a degree");
+  BOOST_TEST(refusal(replaced("microbatch: 3", "microbatch: 3, microbatch: 3")) ==
+             "plan.yaml:4:36: batch.microbatch: given twice, first in line 4");
+  BOOST_TEST(refusal(replaced("replicas: 2", "replicas: 3")) ==
+             "plan.yaml:4:63: batch.replicas: 3, but stage s0 has data degree 2; make them equal");
+  BOOST_TEST(refusal(replaced("zero: 0", "offload: 1, zero: 0"))
+                 .ends_with("stages[1].offload: unknown key; known: name, layers, slots, mesh, zero"));
+  BOOST_TEST(refusal(replaced("microbatches: 4", "microbatches: 5000000000")) ==
+             "plan.yaml:4:50: batch.microbatches: got 5000000000, expected an integer in [1, 65536]");
+  BOOST_TEST(refusal(replaced("fingerprint: 0123456789abcdef", "fingerprint: -1")) ==
+             "plan.yaml:2:34: graph.fingerprint: got -1, expected up to 16 hexadecimal digits");
+}
+
+BOOST_AUTO_TEST_CASE(places_of_what_was_read_are_kept) {
+  auto plan = Plan::from_yaml(kText, "plan.yaml");
+  BOOST_REQUIRE(plan.is_ok());
+  BOOST_TEST(plan->where("stages[1].slots") == "plan.yaml:11:48: stages[1].slots: ");
+  BOOST_TEST(plan->where("stages[0].layers[2]") == "plan.yaml:10:36: stages[0].layers[2]: ");
+  BOOST_TEST(plan->where("nothing") == "plan.yaml: nothing: ");
+  BOOST_TEST(sample_plan().where("stages[0].slots") == "");
 }
 
 BOOST_AUTO_TEST_CASE(damaged_plans_never_crash_and_never_pass_as_another) {

@@ -60,7 +60,10 @@ BOOST_AUTO_TEST_CASE(slots_and_meshes_must_match) {
   BOOST_TEST(refusal([](Plan& p) { p.stages[0].slots.pop_back(); }) ==
              "plan stage s0 has mesh {data: 2, tensor: 2} of 4 devices and 3 slots");
   BOOST_TEST(refusal([](Plan& p) { p.stages[1].slots[0] = SlotId(0); }) ==
-             "plan stage s1 uses slot 0, which another stage has");
+             "plan stage s1 uses slot 0, which stage s0 has");
+  BOOST_TEST(refusal([](Plan& p) { p.stages[1].slots[0] = p.stages[1].slots[1]; }) ==
+             "plan stage s1 uses slot 5 twice");
+  BOOST_TEST(refusal([](Plan& p) { p.stages[1].name = "s0"; }) == "two stages are named s0");
   BOOST_TEST(refusal([](Plan& p) { p.stages[1].slots[3] = SlotId(9); }) == "plan has 8 slots and does not use slot 7");
   BOOST_TEST(refusal([](Plan& p) { p.stages[0].mesh.axes[1].first = Axis::kExpert; }) ==
              "plan stage s0: axis expert cannot be run yet; valid: data, tensor");
@@ -100,6 +103,17 @@ BOOST_AUTO_TEST_CASE(specs_must_fit_their_parameters) {
   BOOST_TEST(with("head.ln.weight", "[-] sum{tensor}") ==
              "plan, sharding of head.ln.weight: a parameter cannot be stored partial");
   BOOST_TEST(with("head.ln.*", "[-, {tensor}]") == "sharding [-, {tensor}] has 2 dims, the tensor [8] has 1");
+}
+
+BOOST_AUTO_TEST_CASE(what_a_file_says_wrong_is_named_by_its_line) {
+  std::string text = good_plan().to_yaml();
+  size_t at = text.find("slots: \"4-7\"");
+  BOOST_REQUIRE(at != std::string::npos);
+  auto plan = Plan::from_yaml(text.replace(at, 12, "slots: \"4-6,3\""), "plan.yaml");
+  BOOST_REQUIRE_MESSAGE(plan.is_ok(), plan.status().message());
+  const std::string message = verify_plan(*plan, small_graph()).message();
+  BOOST_TEST(message.starts_with("plan.yaml:11:"), message);
+  BOOST_TEST(message.ends_with(": stages[1].slots: plan stage s1 uses slot 3, which stage s0 has"), message);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
