@@ -53,7 +53,8 @@ std::string lower(std::string text) {
 }
 
 /// One `$...` of a text, at `position`; moves behind it.
-Result<std::string> expand_one(const std::string& text, size_t& position, const VariableLookup& lookup) {
+Result<std::string> expand_one(const std::string& text, size_t& position, const VariableLookup& lookup,
+                               std::vector<std::string>& used) {
   size_t start = position + 1;
   if (start < text.size() && text[start] == '$') {
     position += 2;
@@ -80,7 +81,10 @@ Result<std::string> expand_one(const std::string& text, size_t& position, const 
   }
   position = end;
   auto value = lookup(name);
-  if (value && !(value->empty() && fallback)) return *value;
+  if (value && !(value->empty() && fallback)) {
+    used.push_back(name);
+    return *value;
+  }
   if (fallback) return *fallback;
   return invalid_argument("variable {} is not set; set it or write ${{{}:-fallback}}", name, name);
 }
@@ -125,6 +129,14 @@ std::string scalar_hint(OptionType type, const std::string& text) {
     if (word == "no" || word == "off" || word == "n" || word == "0") return "; write false";
   }
   bool number = type != OptionType::kString && type != OptionType::kStringList;
+  bool integer = type == OptionType::kInt || type == OptionType::kIntList;
+  auto digits = plain_number(text);
+  if (integer && digits &&
+      digits->find_first_not_of("0123456789", digits->starts_with('-') ? 1 : 0) == std::string::npos &&
+      digits->size() > 18 && !parse_int(*digits))
+    return digits->starts_with('-') ? "; it is below -2^63" : "; it does not fit into 64 bits: the largest is 2^63-1";
+  if (!integer && number && digits && !parse_double(*digits) && digits->find_first_of("eE") != std::string::npos)
+    return "; too large or too small for a number of 64 bits";
   if (number && has_leading_zero(text) && parse_int(text))
     return "; leading zeros are read differently by different tools";
   return {};
@@ -135,23 +147,27 @@ std::optional<std::string> environment_variable(const std::string& name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-Result<std::string> expand_variables(const std::string& text, const VariableLookup& lookup) {
+Result<std::string> expand_variables(const std::string& text, const VariableLookup& lookup,
+                                     std::vector<std::string>* used) {
   std::string out;
+  std::vector<std::string> names;
   size_t position = 0;
   if (text == "~" || text.starts_with("~/")) {
     auto home = lookup("HOME");
     if (!home) return invalid_argument("~ needs the variable HOME, which is not set");
     out = *home;
     position = 1;
+    names.push_back("HOME");
   }
   while (position < text.size()) {
     if (text[position] != '$') {
       out += text[position++];
       continue;
     }
-    ALTIPLANO_ASSIGN(std::string part, expand_one(text, position, lookup));
+    ALTIPLANO_ASSIGN(std::string part, expand_one(text, position, lookup, names));
     out += part;
   }
+  if (used != nullptr) used->insert(used->end(), names.begin(), names.end());
   return out;
 }
 

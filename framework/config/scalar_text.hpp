@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "framework/base/status.hpp"
 #include "framework/options/option.hpp"
@@ -24,6 +25,8 @@ using VariableLookup = std::function<std::optional<std::string>(const std::strin
 std::optional<std::string> environment_variable(const std::string& name);
 /// Replaces ${NAME}, ${NAME:-fallback}, $NAME and a leading ~ (home directory); $$ is a dollar. An unset variable
 /// without fallback is refused: no folder is ever called "$SCRATCH".
-Result<std::string> expand_variables(const std::string& text, const VariableLookup& lookup);
+/// Names of the variables that gave something are appended to `used`.
+Result<std::string> expand_variables(const std::string& text, const VariableLookup& lookup,
+                                     std::vector<std::string>* used = nullptr);
 
 }  // namespace altiplano

@@ -1,10 +1,13 @@
 #include "framework/config/yaml_reader.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <limits>
-#include <sstream>
 
 #include "framework/base/text.hpp"
 
@@ -51,6 +54,27 @@ std::string prefix_of(const std::string& path) {
   return dot == std::string::npos ? "" : path.substr(0, dot + 1);
 }
 
+/// "read from n_layer, $SCRATCH"
+std::string detail_of(const OptionRecord& record, const std::string& path, const std::vector<std::string>& variables) {
+  std::vector<std::string> parts;
+  if (path != record.key) parts.push_back("read from " + path);
+  for (const auto& name : variables) parts.push_back("$" + name);
+  return join(parts, ", ");
+}
+
+constexpr std::uintmax_t kMostBytes = 16 << 20;
+
+Result<std::string> job_file_text(const std::string& file) {
+  std::error_code error;
+  auto refused = [&](const std::string& why) { return invalid_argument("{}: cannot be read: {}", file, why); };
+  if (std::filesystem::is_directory(file, error)) return refused("it is a folder");
+  std::uintmax_t bytes = std::filesystem::is_regular_file(file, error) ? std::filesystem::file_size(file, error) : 0;
+  if (bytes > kMostBytes) return refused(fmt::format("{} bytes are no job file", bytes));
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) return refused(std::strerror(errno));
+  return std::string(std::istreambuf_iterator<char>(stream), {});
+}
+
 YamlNodePointer scalar_node(const std::string& text) {
   auto node = std::make_shared<YamlNode>();
   node->kind = Kind::kScalar;
@@ -77,18 +101,17 @@ void OptionReader::add_problem(int line, int column, std::string text) {
 }
 
 void OptionReader::read_file(const std::string& file) {
-  std::ifstream stream(file);
-  std::ostringstream text;
-  if (stream) text << stream.rdbuf();
-  unreadable_ = !stream || !text;
-  if (unreadable_) return add_problem(0, 0, fmt::format("{}: cannot be read; is the path right?", file));
-  read_text(text.str(), file);
+  auto text = job_file_text(file);
+  unreadable_ = !text.is_ok();
+  if (unreadable_) return add_problem(0, 0, text.status().message());
+  read_text(*text, file);
 }
 
 void OptionReader::read_text(const std::string& text, const std::string& file) {
   const Source source{file};
+  text_ = text;
   YamlDocument document = parse_yaml(text);
-  lines_.clear();
+  places_.clear();
   for (const auto& problem : document.problems) {
     add_problem(problem.line, problem.column,
                 fmt::format("{}:{}:{}: {}", file, problem.line, problem.column, problem.text));
@@ -112,7 +135,7 @@ void OptionReader::read_assignment(const std::string& assignment) {
     return add_problem(kLast, 0, fmt::format("--set {}: empty value; leave it out to keep the job file's", key));
   }
   YamlEntry entry{key, kLast, 0, scalar_node(text)};
-  const OptionRecord* record = options_.find_record(key);
+  const OptionRecord* record = find_any(key);
   bool structured = record != nullptr && (is_list(record->type) || record->type == OptionType::kStringMap ||
                                           (record->type == OptionType::kFiles && text.starts_with('[')));
   if (structured || text.starts_with('{')) {
@@ -122,7 +145,7 @@ void OptionReader::read_assignment(const std::string& assignment) {
     }
     entry.value = document.root;
   }
-  lines_.clear();
+  places_.clear();
   read_entry(entry, key, Source{});
 }
 
@@ -150,26 +173,74 @@ void OptionReader::read_map(const YamlNode& map, const std::string& prefix, cons
 }
 
 void OptionReader::read_entry(const YamlEntry& entry, const std::string& path, const Source& source) {
-  if (!is_first(path, entry, source)) return;
-  if (const OptionRecord* record = find_record_or_alias(path, entry, source)) {
-    if (record->key != path && !is_first(record->key, entry, source)) return;
-    return read_option(*record, entry, path, source);
-  }
+  if (!is_first(path, path, entry, source)) return;
+  if (const OptionRecord* record = options_.find_record(path)) return read_option(*record, entry, path, source);
+  if (const OptionRecord* record = find_alias(path)) return read_renamed(*record, nullptr, entry, path, source);
+  const bool is_map = entry.value->kind == Kind::kMap;
+  if (is_map && (!keys_of_section(path + ".").empty() || is_foreign_section(path)))
+    return read_map(*entry.value, path + ".", source);
   const Shorthand* shorthand = find_shorthand(path);
   if (shorthand != nullptr && entry.value->kind == Kind::kScalar) {
     for (const auto& target : shorthand->targets) {
-      if (is_first(target, entry, source)) read_option(*options_.find_record(target), entry, path, source);
+      if (is_first(target, path, entry, source)) read_option(*options_.find_record(target), entry, path, source);
     }
     return;
   }
-  if (!keys_of_section(path + ".").empty()) return read_section(entry, path, source);
+  if (!keys_of_section(path + ".").empty()) return refuse_section(entry, path, source);
+  if (const ForeignKey* foreign = find_foreign(path)) {
+    const OptionRecord* record = options_.find_record(foreign->key);
+    if (record != nullptr) return read_renamed(*record, foreign, entry, path, source);
+    return add_problem(entry.line, entry.column,
+                       fmt::format("{}: a name of {}; {}", source.start(entry.line, entry.column, path), foreign->tool,
+                                   foreign->hint));
+  }
   if (std::ranges::any_of(ignored_sections_, [&](const auto& section) { return path.starts_with(section); })) return;
   add_problem(entry.line, entry.column,
               fmt::format("{}: unknown key{}", source.start(entry.line, entry.column, path), suggestion(path)));
 }
 
-void OptionReader::read_section(const YamlEntry& entry, const std::string& path, const Source& source) {
-  if (entry.value->kind == Kind::kMap) return read_map(*entry.value, path + ".", source);
+void OptionReader::read_renamed(const OptionRecord& record, const ForeignKey* foreign, const YamlEntry& entry,
+                                const std::string& path, const Source& source) {
+  const std::string where = source.start(entry.line, entry.column, path);
+  if (auto place = places_.find(record.key); place != places_.end()) {
+    const std::string& first = place->second.spelling;
+    return add_problem(entry.line, entry.column,
+                       fmt::format("{}: another name of {}, which line {} gives{}; keep one of them", where, record.key,
+                                   place->second.line, first == record.key ? "" : " as " + first));
+  }
+  places_[record.key] = {entry.line, path};
+  notices_.push_back(fmt::format("{}: read as {}{}", where, record.key,
+                                 foreign == nullptr ? "" : fmt::format(" ({}'s name)", foreign->tool)));
+  if (foreign == nullptr || foreign->values.empty()) return read_option(record, entry, path, source);
+  if (auto ours = translated(record, *foreign, entry, path, source)) read_option(record, *ours, path, source);
+}
+
+/// The entry with the value that says the same here; nothing, and a problem, when there is none.
+std::optional<YamlEntry> OptionReader::translated(const OptionRecord& record, const ForeignKey& foreign,
+                                                  const YamlEntry& entry, const std::string& path,
+                                                  const Source& source) {
+  if (entry.value->kind != Kind::kScalar) return entry;
+  const std::string& word = entry.value->scalar;
+  std::vector<std::string> known;
+  for (const auto& [theirs, ours] : foreign.values) {
+    known.push_back(theirs);
+    if (theirs != word) continue;
+    auto node = std::make_shared<YamlNode>(*entry.value);
+    node->scalar = ours;
+    return YamlEntry{entry.key, entry.line, entry.column, node};
+  }
+  if (std::ranges::find(record.choices, word) != record.choices.end()) return entry;
+  given_.insert(record.key);
+  for (const auto& choice : record.choices)
+    if (std::ranges::find(known, choice) == known.end()) known.push_back(choice);
+  const int line = source.file.empty() ? kLast : entry.value->line;
+  add_problem(line, entry.value->column,
+              fmt::format("{}: got {}, expected one of {}", source.start(entry.value->line, entry.value->column, path),
+                          quoted_if_odd(word), join(known, ", ")));
+  return std::nullopt;
+}
+
+void OptionReader::refuse_section(const YamlEntry& entry, const std::string& path, const Source& source) {
   bool empty = entry.value->kind == Kind::kEmpty;
   int line = empty ? entry.line : entry.value->line, column = empty ? entry.column : entry.value->column;
   if (source.file.empty()) line = kLast;
@@ -191,8 +262,11 @@ void OptionReader::read_option(const OptionRecord& record, const YamlEntry& entr
         line, column,
         fmt::format("{}: empty value, expected {}", source.start(line, column, path), expected_text(record)));
   }
+  variables_.clear();
   auto value = value_of(record, node, source);
-  Status status = value ? options_.set(record.key, std::move(value).value(), source.at(line, column)) : value.status();
+  OptionOrigin origin = source.at(line, column);
+  origin.detail = detail_of(record, path, variables_);
+  Status status = value ? options_.set(record.key, std::move(value).value(), std::move(origin)) : value.status();
   if (!status) add_problem(line, column, status.message());
 }
 
@@ -213,7 +287,7 @@ Result<OptionValue> OptionReader::value_of(const OptionRecord& record, const Yam
 
 Result<OptionValue> OptionReader::scalar_of(const OptionRecord& record, const YamlNode& node,
                                             const std::string& where) {
-  auto text = expand_variables(node.scalar, lookup_);
+  auto text = expand_variables(node.scalar, lookup_, &variables_);
   if (!text) return invalid_argument("{}: {}", where, text.status().message());
   if (text->empty()) return invalid_argument("{}: {} is an empty text", where, node.scalar);
   if (auto value = scalar_from_text(record.type, *text)) return *value;
@@ -305,7 +379,10 @@ Result<WeightedFile> OptionReader::file_of(const OptionRecord& record, const Yam
   const std::string where = source.start(node.line, node.column, key);
   if (node.kind != Kind::kMap)
     return invalid_argument("{}: got {}, expected a path or {{path: FILE, weight: NUMBER}}", where, node_text(node));
+  std::set<std::string> given;
   for (const auto& entry : node.entries) {
+    if (!given.insert(entry.key).second)
+      return invalid_argument("{}: given twice", source.start(entry.line, entry.column, key + "." + entry.key));
     if (entry.key == "path") {
       ALTIPLANO_ASSIGN(OptionValue path, read(path_record, *entry.value));
       file.path = std::get<std::string>(std::move(path));
@@ -324,25 +401,42 @@ Result<WeightedFile> OptionReader::file_of(const OptionRecord& record, const Yam
   return file;
 }
 
-bool OptionReader::is_first(const std::string& path, const YamlEntry& entry, const Source& source) {
-  auto [first, fresh] = lines_.emplace(path, entry.line);
-  if (!fresh) {
-    add_problem(
-        entry.line, entry.column,
-        fmt::format("{}: given twice, first in line {}", source.start(entry.line, entry.column, path), first->second));
-  }
-  return fresh;
+bool OptionReader::is_first(const std::string& path, const std::string& spelling, const YamlEntry& entry,
+                            const Source& source) {
+  auto [first, fresh] = places_.emplace(path, Place{entry.line, spelling});
+  if (fresh) return true;
+  std::string as = first->second.spelling == path ? "" : " as " + first->second.spelling;
+  add_problem(entry.line, entry.column,
+              fmt::format("{}: given twice, first in line {}{}", source.start(entry.line, entry.column, path),
+                          first->second.line, as));
+  return false;
 }
 
-const OptionRecord* OptionReader::find_record_or_alias(const std::string& path, const YamlEntry& entry,
-                                                       const Source& source) {
-  if (const OptionRecord* record = options_.find_record(path)) return record;
-  for (const auto& record : options_.records()) {
-    if (std::ranges::find(record.aliases, path) == record.aliases.end()) continue;
-    notices_.push_back(fmt::format("{}: read as {}", source.start(entry.line, entry.column, path), record.key));
-    return &record;
+const OptionRecord* OptionReader::find_alias(const std::string& path) const {
+  for (const auto& record : options_.records())
+    if (std::ranges::find(record.aliases, path) != record.aliases.end()) return &record;
+  return nullptr;
+}
+
+/// By its own name, or by that name in the section of our key.
+const ForeignKey* OptionReader::find_foreign(const std::string& path) const {
+  for (const ForeignKey& foreign : foreign_) {
+    if (!foreign.key.empty() && options_.find_record(foreign.key) == nullptr) continue;
+    if (path == foreign.name || (!foreign.key.empty() && path == prefix_of(foreign.key) + foreign.name))
+      return &foreign;
   }
   return nullptr;
+}
+
+bool OptionReader::is_foreign_section(const std::string& path) const {
+  return std::ranges::any_of(foreign_, [&](const ForeignKey& key) { return key.name.starts_with(path + "."); });
+}
+
+const OptionRecord* OptionReader::find_any(const std::string& path) const {
+  if (const OptionRecord* record = options_.find_record(path)) return record;
+  if (const OptionRecord* record = find_alias(path)) return record;
+  const ForeignKey* foreign = find_foreign(path);
+  return foreign == nullptr ? nullptr : options_.find_record(foreign->key);
 }
 
 const Shorthand* OptionReader::find_shorthand(const std::string& path) const {
