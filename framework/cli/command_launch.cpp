@@ -49,6 +49,7 @@ Result<Options> check_job(const LaunchArguments& arguments) {
   request.num_ranks = arguments.ranks;
   request.plan_file = arguments.start.plan_file;
   ALTIPLANO_ASSIGN(const Job job, prepare_job(std::move(config), request));
+  print_notices(job.notices);
   ALTIPLANO_RETURN_IF_ERROR(check_can_start(job));
   ALTIPLANO_ASSIGN(const std::string comm, choose_comm_backend(job.config.options, arguments.ranks));
   ALTIPLANO_RETURN_IF_ERROR(PluginRegistry::instance().comm(comm).status());

@@ -29,7 +29,9 @@ Result<Job> prepare(const PlanArguments& arguments) {
   JobRequest request;
   request.num_ranks = arguments.ranks;
   request.plan_file = arguments.plan_file;
-  return prepare_job(std::move(config), request);
+  ALTIPLANO_ASSIGN(Job job, prepare_job(std::move(config), request));
+  print_notices(job.notices);
+  return job;
 }
 
 std::string explain(const Job& job) {

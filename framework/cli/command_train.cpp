@@ -30,7 +30,7 @@ std::string settings_of_the_model(const std::vector<std::string>& overrides) {
   std::string text;
   for (const auto& assignment : overrides)
     for (const char* section : {"run.", "model.", "data.", "checkpoint.", "device.", "plugins."})
-      if (assignment.starts_with(section)) text += " --set '" + assignment + "'";
+      if (assignment.starts_with(section)) text += " --set " + shell_word(assignment);
   return text;
 }
 
@@ -46,7 +46,7 @@ void print_end(const TrainArguments& arguments, const TrainSummary& summary, con
     fmt::print(
         "done      {} steps, {} samples a step, loss {:.4f}{}; next: altiplano generate -c {}{} --prompt 'In the "
         "beginning'\n",
-        steps, job.plan.global_batch, summary.loss, validation, arguments.job.file,
+        steps, job.plan.global_batch, summary.loss, validation, shell_word(arguments.job.file),
         settings_of_the_model(arguments.job.overrides));
   }
 }
@@ -64,6 +64,7 @@ Status train(const TrainArguments& arguments) {
   request.plan_file = arguments.start.plan_file;
   ALTIPLANO_ASSIGN(Job job, prepare_job(std::move(config), request));
   if (!has_launcher) ALTIPLANO_RETURN_IF_ERROR(check_can_write(job.config.options));
+  if (!has_launcher) print_notices(job.notices);
   ALTIPLANO_ASSIGN(auto rendezvous, meet(environment));
   ALTIPLANO_ASSIGN(auto trainer,
                    Trainer::create(job, environment, *rendezvous, report, [] { return stop_signal() != 0; }));

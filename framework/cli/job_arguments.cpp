@@ -41,9 +41,20 @@ Result<JobConfig> load_job(const JobArguments& arguments, bool prints_notices) {
   for (const auto& folder : job.options.get_strings("plugins.path"))
     if (std::error_code error; !std::filesystem::is_directory(folder, error))
       return invalid_argument("{}: {} is no folder", job.options.where("plugins.path"), folder);
-  if (!prints_notices) return job;
-  for (const auto& notice : job.notices) fmt::print(stderr, "note: {}\n", notice);
+  if (prints_notices) print_notices(job.notices);
   return job;
+}
+
+void print_notices(const std::vector<std::string>& notices) {
+  for (const auto& notice : notices) fmt::print(stderr, "note: {}\n", notice);
+}
+
+std::string shell_word(const std::string& text) {
+  constexpr const char* kSafe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-=:,@%+";
+  if (!text.empty() && text.find_first_not_of(kSafe) == std::string::npos) return text;
+  std::string out = "'";
+  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
 }
 
 void add_train_start(CLI::App& command, TrainStart& start) {

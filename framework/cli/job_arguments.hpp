@@ -27,11 +27,16 @@ struct TrainStart {
 };
 void add_train_start(CLI::App& command, TrainStart& start);
 
+/// A word that a shell reads back as this text: as it is where that is safe, else in single quotes.
+std::string shell_word(const std::string& text);
+
 /// Puts the folders on the registry's search path.
 void use_plugin_path(const std::vector<std::string>& folders);
 
 /// Reads and checks the job file; prints its notices on stderr as "note: ...", unless somebody else does.
 Result<JobConfig> load_job(const JobArguments& arguments, bool prints_notices = true);
+/// "note: ..." lines on stderr.
+void print_notices(const std::vector<std::string>& notices);
 /// load_job for training: with `start`, and refused when a key that training needs is missing.
 Result<JobConfig> load_training_job(JobArguments arguments, const TrainStart& start, bool prints_notices = true);
 

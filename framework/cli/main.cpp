@@ -21,6 +21,7 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_estimate_command(app, exit_code);
   add_eval_command(app, exit_code);
   add_generate_command(app, exit_code);
+  add_init_command(app, exit_code);
   add_launch_command(app, exit_code);
   add_plan_command(app, exit_code);
   add_plugins_command(app, exit_code);

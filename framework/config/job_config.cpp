@@ -33,8 +33,9 @@ ModelChoice choose_model(const JobSource& source) {
   return {options.get_string("model.kind"), options.where("model.kind"), options.get_strings("plugins.path")};
 }
 
-/// Job records with the model's inserted behind model.kind.
-std::vector<OptionRecord> merged_records(std::vector<OptionRecord> model_records) {
+}  // namespace
+
+std::vector<OptionRecord> job_records_with_model(std::vector<OptionRecord> model_records) {
   std::vector<OptionRecord> merged;
   for (auto& record : job_option_records()) {
     bool is_kind = record.key == "model.kind";
@@ -45,8 +46,6 @@ std::vector<OptionRecord> merged_records(std::vector<OptionRecord> model_records
   return merged;
 }
 
-}  // namespace
-
 std::vector<OptionRecord> with_section(const std::string& section, std::vector<OptionRecord> records) {
   for (auto& record : records) {
     record.key = section + "." + record.key;
@@ -54,6 +53,20 @@ std::vector<OptionRecord> with_section(const std::string& section, std::vector<O
   }
   return records;
 }
+
+namespace {
+
+/// Refusals that start with a bare key, one that has no place in the file, start with the file's name.
+std::string with_file(const JobConfig& job, const std::string& refusals) {
+  std::vector<std::string> lines;
+  for (const auto& line : split(refusals, '\n')) {
+    const bool bare = job.options.find_record(line.substr(0, line.find(':'))) != nullptr;
+    lines.push_back(bare ? job.file + ": " + line : line);
+  }
+  return join(lines, "\n");
+}
+
+}  // namespace
 
 Result<JobConfig> load_job_config(const JobSource& source, const ModelRecords& model_records) {
   const ModelChoice choice = choose_model(source);
@@ -65,7 +78,8 @@ Result<JobConfig> load_job_config(const JobSource& source, const ModelRecords& m
     if (!found) unknown_model = invalid_argument("{}: {}", choice.where, found.status().to_string());
   }
   const bool model_known = !choice.kind.empty() && unknown_model.is_ok();
-  OptionReader reader(merged_records(std::move(own)), job_shorthands(), source.lookup);
+  OptionReader reader(job_records_with_model(std::move(own)), job_shorthands(), source.lookup);
+  reader.accept_foreign(foreign_keys());
   if (!model_known) reader.ignore_unknown_below("model");
   read_all(reader, source);
   reader.check_required(source.file);
@@ -75,9 +89,10 @@ Result<JobConfig> load_job_config(const JobSource& source, const ModelRecords& m
     return Status(unknown_model.code(), unknown_model.message() + more);
   }
   ALTIPLANO_RETURN_IF_ERROR(status);
-  JobConfig job{std::move(reader.options()), reader.notices(), source.file};
+  JobConfig job{std::move(reader.options()), reader.notices(), source.file, reader.text()};
   job.options.derive("run.name", std::filesystem::path(source.file).stem().string(), "from the file's name");
-  ALTIPLANO_RETURN_IF_ERROR(check_job(job.options, job.notices));
+  if (Status refused = check_job(job.options, job.notices); !refused)
+    return Status(refused.code(), with_file(job, refused.message()));
   return job;
 }
 

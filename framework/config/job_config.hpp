@@ -19,6 +19,8 @@ namespace altiplano {
 /// Records of every key but the model's own; grouped by section in the order of the reference page.
 std::vector<OptionRecord> job_option_records();
 std::vector<Shorthand> job_shorthands();
+/// All records of a job with this model: the model's own (keys without "model.") behind model.kind.
+std::vector<OptionRecord> job_records_with_model(std::vector<OptionRecord> model_records);
 /// Records of a plugin with "section." before their keys and aliases.
 std::vector<OptionRecord> with_section(const std::string& section, std::vector<OptionRecord> records);
 
@@ -26,6 +28,7 @@ struct JobConfig {
   Options options;                   ///< keys with their section: "train.max_steps"
   std::vector<std::string> notices;  ///< to print once: aliases, harmless oddities
   std::string file;                  ///< as given
+  std::string text = {};             ///< of the file, as it was read
 };
 
 /// The records of the model plugin `kind` (keys without "model."), found with `plugin_path` searched too.
@@ -62,6 +65,12 @@ Result<std::optional<Bytes>> memory_per_rank(const Options& options);
 
 /// Effective values as YAML with dotted keys, which loads again; with origins as comments on request.
 std::string job_text(const Options& options, bool with_origins);
+/// One value as that text has it.
+std::string yaml_value_text(const OptionValue& value);
+/// One line per key whose value differs, with both values and origins; empty: none.
+std::string config_difference(const Options& first, const Options& second);
+/// Markdown tables of the names of other systems, for the end of the reference page.
+std::string foreign_key_tables();
 /// Markdown reference: one table per section of the job records, and one per model (name to its own records) behind
 /// `model`.
 std::string reference_page(const std::vector<OptionRecord>& records,

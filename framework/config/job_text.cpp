@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "framework/base/text.hpp"
+#include "framework/config/foreign_keys.hpp"
 #include "framework/config/job_config.hpp"
 
 namespace altiplano {
@@ -102,6 +103,42 @@ std::string model_tables(const std::map<std::string, std::vector<OptionRecord>>&
 
 }  // namespace
 
+std::string yaml_value_text(const OptionValue& value) {
+  return std::visit(YamlValue{}, value);
+}
+
+std::string config_difference(const Options& first, const Options& second) {
+  std::string out;
+  auto side = [](const Options& options, const std::string& key) {
+    if (options.find_record(key) == nullptr) return std::pair<std::string, std::string>("(no such key)", "-");
+    return std::pair(options.has(key) ? yaml_value_text(options.value(key)) : "unset", options.origin(key).describe());
+  };
+  auto compare = [&](const std::string& key) {
+    const auto [a, a_origin] = side(first, key);
+    const auto [b, b_origin] = side(second, key);
+    if (a != b) out += fmt::format("{}: {} -> {}  # {} -> {}\n", key, a, b, a_origin, b_origin);
+  };
+  for (const auto& record : first.records()) compare(record.key);
+  for (const auto& record : second.records())
+    if (first.find_record(record.key) == nullptr) compare(record.key);
+  return out;
+}
+
+std::string foreign_key_tables() {
+  std::string out =
+      "\n## Names of other systems\n\nRead with a notice, at the top of a file or in the section of their key. Both "
+      "names of one key at once are refused, and so are the names below that have no counterpart, with what to write "
+      "instead.\n\n| system | name | here |\n|---|---|---|\n";
+  for (const ForeignKey& foreign : foreign_keys()) {
+    std::vector<std::string> values;
+    for (const auto& [theirs, ours] : foreign.values) values.push_back(fmt::format("`{}` is `{}`", theirs, ours));
+    std::string here = foreign.key.empty() ? "refused: " + foreign.hint : fmt::format("`{}`", foreign.key);
+    if (!values.empty()) here += "; " + join(values, ", ");
+    out += fmt::format("| {} | `{}` | {} |\n", foreign.tool, foreign.name, cell(here));
+  }
+  return out;
+}
+
 std::string job_text(const Options& options, bool with_origins) {
   std::string out;
   for (const auto& record : options.records()) {
@@ -109,7 +146,7 @@ std::string job_text(const Options& options, bool with_origins) {
     bool unset = std::holds_alternative<std::monostate>(value);
     std::string line = fmt::format("{}: {}", record.key, unset ? "auto" : std::visit(YamlValue{}, value));
     if (unset && !record.allow_auto) line = fmt::format("# {}: none", record.key);
-    if (with_origins) line = fmt::format("{:<48}  # {}", line, options.origin(record.key).to_string());
+    if (with_origins) line = fmt::format("{:<48}  # {}", line, options.origin(record.key).describe());
     out += line + "\n";
   }
   return out;

@@ -45,7 +45,12 @@ Result<Bytes> memory_limit(const Options& options, const Cluster& cluster, int n
 }
 
 Result<Timetable> build_timetable(const Plan& plan) {
-  ALTIPLANO_ASSIGN(const Schedule* schedule, PluginRegistry::instance().schedule(plan.schedule));
+  auto found = PluginRegistry::instance().schedule(plan.schedule);
+  if (!found.is_ok()) {
+    if (plan.file.empty()) return found.status();
+    return invalid_argument("{}{}", plan.where("schedule.kind"), found.status().message());
+  }
+  const Schedule* schedule = *found;
   ScheduleRequest request;
   request.num_stages = static_cast<int>(plan.stages.size());
   request.num_microbatches = plan.num_microbatches;
@@ -86,6 +91,30 @@ Status make_plan(Job& job, const BatchSizes& batch, PlanningDevice& device) {
   return sharding->sharding()->plan_sharding(request, job.plan);
 }
 
+/// A plan is portable, so another cluster is no mistake; but it was chosen for that one.
+void note_other_cluster(Job& job) {
+  const Plan& plan = job.plan;
+  if (plan.cluster_fingerprint == 0 || plan.cluster_fingerprint == job.cluster.fingerprint()) return;
+  job.notices.push_back(fmt::format(
+      "{}the plan was made for {} ({:016x}), the job's cluster is {} ({:016x}); it is run as it stands, its "
+      "predictions are made anew",
+      plan.where("cluster.fingerprint"), plan.cluster_shape, plan.cluster_fingerprint, job.cluster.shape_text(),
+      job.cluster.fingerprint()));
+}
+
+/// Planners look at the memory themselves; a plan from a file has not met this job's limit yet.
+Status check_given_plan_fits(const Job& job) {
+  ALTIPLANO_ASSIGN(const Bytes limit, memory_limit(job.config.options, job.cluster, job.num_ranks));
+  for (size_t s = 0; s < job.plan.stages.size(); ++s) {
+    const Bytes peak = job.estimate.prediction.peak_memory[s];
+    if (peak > limit)
+      return infeasible("{}stage {} needs {} on a rank, which has {}; make the plan anew without --plan",
+                        job.plan.where(fmt::format("stages[{}]", s)), job.plan.stages[s].name, to_string(peak),
+                        to_string(limit));
+  }
+  return Status::ok();
+}
+
 Result<std::string> read_text(const std::string& path) {
   std::ifstream file(path);
   if (!file) return invalid_argument("{}: cannot be read: {}", path, std::strerror(errno));
@@ -112,13 +141,51 @@ Result<BatchSizes> job_batch(const Options& options, int num_ranks) {
   return resolve_batch(options, data);
 }
 
-Result<Job> prepare_job(JobConfig config, const JobRequest& request) {
+namespace {
+
+/// A refusal that starts with a key starts with the key's place in the job file.
+Status with_place(const Options& options, const Status& status) {
+  const std::string& message = status.message();
+  const size_t colon = message.find(": ");
+  if (status.code() != StatusCode::kInvalidArgument || colon == std::string::npos) return status;
+  const std::string key = message.substr(0, colon);
+  if (options.find_record(key) == nullptr) return status;
+  return {status.code(), options.where(key) + status.to_string().substr(colon)};
+}
+
+/// Plugins that the job names are looked for first of all.
+Status check_plugins(const Options& options) {
+  auto& registry = PluginRegistry::instance();
+  auto check = [&](const char* key, const Status& found) {
+    if (found.is_ok()) return found;
+    return Status(found.code(), fmt::format("{}: {}", options.where(key), found.message()));
+  };
+  auto named = [&](const char* key) { return options.get_string(key); };
+  for (const char* key : {"parallel.planner.stages", "parallel.planner.sharding"})
+    ALTIPLANO_RETURN_IF_ERROR(check(key, registry.planner(named(key)).status()));
+  if (named("parallel.schedule") != "auto")
+    ALTIPLANO_RETURN_IF_ERROR(check("parallel.schedule", registry.schedule(named("parallel.schedule")).status()));
+  if (named("comm.backend") != "auto")
+    ALTIPLANO_RETURN_IF_ERROR(check("comm.backend", registry.comm(named("comm.backend")).status()));
+  return check("device.kind", registry.device(named("device.kind")).status());
+}
+
+/// A device that has no kernel for the job's precision: what the user chose is one of the two.
+Status with_precision(const Options& options, const Status& status) {
+  if (!status.message().starts_with("device/") || status.message().find(" has no kernel ") == std::string::npos)
+    return status;
+  return invalid_argument("{}: {}: {}", options.where("train.precision"), options.get_string("train.precision"),
+                          status.message());
+}
+
+Result<Job> prepare(JobConfig config, const JobRequest& request) {
   Job job;
   job.config = std::move(config);
   job.num_ranks = request.num_ranks;
   const Options& options = job.config.options;
   ALTIPLANO_ASSIGN(auto ops, PluginRegistry::instance().ops());  // their kinds must be known before a model is built
   (void)ops;
+  ALTIPLANO_RETURN_IF_ERROR(check_plugins(options));
   BatchSizes batch{request.batch.value_or(0), 0, 0};
   if (!request.batch) {
     ALTIPLANO_ASSIGN(batch, job_batch(options, request.num_ranks));
@@ -139,14 +206,25 @@ Result<Job> prepare_job(JobConfig config, const JobRequest& request) {
     ALTIPLANO_ASSIGN(job.plan, Plan::from_yaml(text, request.plan_file));
     job.plan_was_given = true;
     if (job.plan.num_slots() != request.num_ranks)
-      return invalid_argument("{}: the plan has {} slots, the job {} ranks; start it with -n {}", request.plan_file,
-                              job.plan.num_slots(), request.num_ranks, job.plan.num_slots());
+      return invalid_argument("{}the plan has {} slots, the job {} ranks; start it with -n {}",
+                              job.plan.where("stages"), job.plan.num_slots(), request.num_ranks, job.plan.num_slots());
+    note_other_cluster(job);
   }
   ALTIPLANO_RETURN_IF_ERROR(verify_plan(job.plan, *job.graph));
   ALTIPLANO_ASSIGN(job.timetable, build_timetable(job.plan));
   ALTIPLANO_ASSIGN(job.estimate, estimate_plan(*job.graph, job.plan, job.cluster, job.timetable, device->lowering()));
+  if (job.plan_was_given) ALTIPLANO_RETURN_IF_ERROR(check_given_plan_fits(job));
   job.plan.predicted = job.estimate.prediction;
   job.planning_time = Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  return job;
+}
+
+}  // namespace
+
+Result<Job> prepare_job(JobConfig config, const JobRequest& request) {
+  const Options options = config.options;
+  auto job = prepare(std::move(config), request);
+  if (!job.is_ok()) return with_place(options, with_precision(options, job.status()));
   return job;
 }
 

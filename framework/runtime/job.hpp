@@ -23,6 +23,7 @@ struct Job {
   PlanEstimate estimate;
   Seconds planning_time;
   bool plan_was_given = false;
+  std::vector<std::string> notices = {};  ///< of planning, to print once; those of the job file are in config
 };
 
 struct JobRequest {

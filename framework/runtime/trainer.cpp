@@ -8,6 +8,7 @@
 
 #include "framework/base/text.hpp"
 #include "framework/config/job_values.hpp"
+#include "framework/config/provenance.hpp"
 #include "framework/launch/inproc_rendezvous.hpp"
 #include "framework/plugin/registry.hpp"
 #include "framework/program/lowering.hpp"
@@ -153,6 +154,11 @@ Status Trainer::start(Rendezvous& rendezvous) {
   int64_t max_steps = options_.get_int("train.max_steps");
   if (!is_first_rank()) return Status::ok();
   remove_unfinished(checkpoint_directory_);
+  const StartFacts facts{rendezvous.host(),       environment_.job_id,
+                         environment_.world_size, !environment_.rendezvous.empty(),
+                         job_.plan.to_yaml(),     job_.plan.file};
+  if (auto kept = write_provenance(job_.config, facts); !kept)  // a full disk ends no run that can train
+    fmt::print(stderr, "note: provenance is not kept: {}\n", kept.status().to_string());
   ALTIPLANO_RETURN_IF_ERROR(metrics_.open(options_.get_string("run.dir") + "/metrics.jsonl", step_));
   progress_ = std::make_unique<Progress>(step_ + 1, max_steps, options_.get_int("train.log_every"),
                                          environment_.terminal_columns, program_.peak());

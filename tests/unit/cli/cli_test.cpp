@@ -30,7 +30,7 @@ BOOST_AUTO_TEST_CASE(usage_mistakes_exit_with_2_and_say_what_is_possible) {
            {"", "error: no command; there is ckpt, config, data, doctor"},
            {"confg", "error: unknown command confg; did you mean config?"},
            {"config sho", "error: unknown command sho; did you mean show?"},
-           {"config", "error: no command; there is show, reference"},
+           {"config", "error: no command; there is show, diff, schema, reference"},
            {"config show", "error: --config is required"},
            {"doctor --fast", "error: The following argument was not expected: --fast"},
        }) {
@@ -41,7 +41,7 @@ BOOST_AUTO_TEST_CASE(usage_mistakes_exit_with_2_and_say_what_is_possible) {
 }
 
 BOOST_AUTO_TEST_CASE(every_help_page_has_examples) {
-  for (const char* command : {"config", "config show", "config reference", "doctor", "ckpt", "ckpt ls",
+  for (const char* command : {"config", "config show", "config diff", "config schema", "config reference", "init", "doctor", "ckpt", "ckpt ls",
                               "ckpt inspect", "ckpt verify", "data", "data pack", "data inspect"}) {
     auto result = run_altiplano(std::string(command) + " --help");
     BOOST_TEST(result.exit_code == 0);

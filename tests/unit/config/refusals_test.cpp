@@ -56,9 +56,9 @@ std::vector<Wrong> key_mistakes() {
       {"key twice through a merge key", "data: &d {seed: 1}\noptimizer:\n  eps: 1e-8\n  <<: {eps: 1e-6}\n",
        "job.yaml:9:8: optimizer.eps: given twice, first in line 8"},
       {"key and its alias", "optimizer: {lr: 1e-3, learning_rate: 1e-3}\n",
-       "job.yaml:6:23: optimizer.lr: given twice, first in line 6"},
+       "job.yaml:6:23: optimizer.learning_rate: another name of optimizer.lr, which line 6 gives; keep one of them"},
       {"both planner forms", "parallel: {planner: manual}\nparallel.planner.stages: manual\n",
-       "job.yaml:7:1: parallel.planner.stages: given twice, first in line 6"},
+       "job.yaml:7:1: parallel.planner.stages: given twice, first in line 6 as parallel.planner"},
       {"section without content", "optimizer:\n",
        "job.yaml:6:1: optimizer: empty value, expected a section with keys among name, lr, betas, eps, weight_decay, "
        "momentum"},
@@ -67,10 +67,10 @@ std::vector<Wrong> key_mistakes() {
        "momentum"},
       {"unknown model", "=model: {kind: gtp}\ntrain: {max_steps: 0, seq_length: 1, global_batch_size: 1}\n",
        "job.yaml:1:15: model.kind: no model plugin gtp; there is gpt\n"
-       "job.yaml:2:20: train.max_steps: got 0, expected integer >= 1"},
+       "job.yaml:2:20: train.max_steps: got 0, expected integer in [1, 1073741824]"},
       {"missing required keys", "=model: {kind: gpt}\n",
-       "job.yaml: train.max_steps: missing, expected integer >= 1\n"
-       "job.yaml: train.seq_length: missing, expected integer >= 1"},
+       "job.yaml: train.max_steps: missing, expected integer in [1, 1073741824]\n"
+       "job.yaml: train.seq_length: missing, expected integer in [1, 16777216]"},
   };
 }
 
@@ -90,7 +90,8 @@ std::vector<Wrong> value_mistakes() {
       {"list for an integer", "data: {seed: [1]}\n", "job.yaml:6:14: data.seed: got a list, expected integer >= 0"},
       {"map for an integer", "data: {seed: {a: 1}}\n", "job.yaml:6:14: data.seed: got a map, expected integer >= 0"},
       {"too large for 64 bits", "data: {seed: 99999999999999999999}\n",
-       "job.yaml:6:14: data.seed: got 99999999999999999999, expected integer >= 0"},
+       "job.yaml:6:14: data.seed: got 99999999999999999999, expected integer >= 0; it does not fit into 64 bits: the "
+       "largest is 2^63-1"},
       {"below the minimum", "data: {seed: -1}\n", "job.yaml:6:14: data.seed: got -1, expected integer >= 0"},
       {"auto where a value is due", "data: {seed: auto}\n",
        "job.yaml:6:14: data.seed: got auto, expected integer >= 0"},
@@ -156,7 +157,7 @@ std::vector<Wrong> rule_mistakes() {
        "job.yaml:5:22: train.global_batch_size: 12 is not micro_batch_size 2 x gradient_accumulation_steps 3 x "
        "data_parallel_size 4 = 24; leave out one of the three sizes or set this one to 24"},
       {"no batch size at all", batch,
-       "train.global_batch_size: missing; give it, or both train.micro_batch_size and "
+       "job.yaml: train.global_batch_size: missing; give it, or both train.micro_batch_size and "
        "train.gradient_accumulation_steps"},
       {"validation without data", "train.validate_every: 5\n",
        "job.yaml:6:23: train.validate_every: 5, but there is no validation data; set data.validation.fraction (e.g. "
@@ -199,9 +200,12 @@ std::vector<Wrong> override_mistakes() {
        {"train.max_step=5"}},
       {"override of the wrong type",
        "",
-       "--set train.max_steps: got many, expected integer >= 1",
+       "--set train.max_steps: got many, expected integer in [1, 1073741824]",
        {"train.max_steps=many"}},
-      {"override out of bounds", "", "--set train.max_steps: got 0, expected integer >= 1", {"train.max_steps=0"}},
+      {"override out of bounds",
+       "",
+       "--set train.max_steps: got 0, expected integer in [1, 1073741824]",
+       {"train.max_steps=0"}},
       {"override of a section",
        "",
        "--set optimizer: got adamw, expected a section with keys among name, lr, betas, eps, weight_decay, momentum",

@@ -1,0 +1,154 @@
+// altiplano init: a first job that runs as it stands.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "framework/base/text.hpp"
+#include "framework/cli/commands.hpp"
+#include "framework/cli/job_arguments.hpp"
+#include "framework/config/job_template.hpp"
+#include "framework/plugin/registry.hpp"
+#include "framework/runtime/data/token_file.hpp"
+#include "framework/storage/atomic_file.hpp"
+
+namespace altiplano {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct InitArguments {
+  JobArguments job;  ///< its plugin path
+  std::string model = "gpt", folder = ".", data;
+  int ranks = 2;
+};
+
+/// Where the tokens come from and what the model must know of them.
+struct InitData {
+  std::string path;  ///< as the job file names it
+  int64_t vocab_size = 257;
+};
+
+ChosenValues chosen_values(const InitArguments& arguments, const InitData& data) {
+  return {
+      {"run.name", arguments.model},
+      {"model.kind", arguments.model},
+      {"model.num_hidden_layers", "4"},
+      {"model.hidden_size", "128"},
+      {"model.num_attention_heads", "4"},
+      {"model.max_position_embeddings", "64"},
+      {"model.vocab_size", fmt::format("{}", data.vocab_size)},
+      {"data.train", yaml_value_text(data.path)},
+      {"data.validation.fraction", "0.1"},
+      {"train.max_steps", "200"},
+      {"train.global_batch_size", "16"},
+      {"train.seq_length", "64"},
+      {"train.validate_every", "50"},
+      {"optimizer.lr", "2e-3"},
+      {"lr_scheduler.warmup_steps", "20"},
+      {"lr_scheduler.min_lr", "2e-4"},
+      {"checkpoint.every_steps", "50"},
+      {"checkpoint.keep_last", "2"},
+  };
+}
+
+Result<std::vector<OptionRecord>> all_records(const std::string& model) {
+  ALTIPLANO_ASSIGN(const Model* plugin, PluginRegistry::instance().model(model));
+  return job_records_with_model(plugin->option_records());
+}
+
+/// The text of the example: this program's own reference, until the user names something better.
+Result<std::string> sample_text(const std::string& model) {
+  ALTIPLANO_ASSIGN(const Model* plugin, PluginRegistry::instance().model(model));
+  return reference_page(job_option_records(), {{model, plugin->option_records()}});
+}
+
+Status refuse_existing(const InitArguments& arguments, const std::vector<std::string>& files) {
+  std::vector<std::string> existing;
+  std::error_code error;
+  for (const auto& file : files)
+    if (fs::exists(fs::path(arguments.folder) / file, error)) existing.push_back(fs::path(arguments.folder) / file);
+  if (existing.empty()) return Status::ok();
+  return invalid_argument("{}: already there, and not overwritten; move {} away or give another folder",
+                          join(existing, ", "), existing.size() == 1 ? "it" : "them");
+}
+
+Result<InitData> given_data(const InitArguments& arguments) {
+  ALTIPLANO_ASSIGN(TokenFile file, TokenFile::open(arguments.data));
+  const bool here = fs::path(arguments.folder).lexically_normal() == fs::path(".");
+  return InitData{here ? arguments.data : fs::absolute(arguments.data).string(), file.info().vocab_size};
+}
+
+Result<InitData> packed_sample(const InitArguments& arguments, std::vector<std::string>& written) {
+  const fs::path folder = arguments.folder;
+  ALTIPLANO_ASSIGN(const std::string text, sample_text(arguments.model));
+  ALTIPLANO_RETURN_IF_ERROR(write_file_atomically(folder / "data/sample.txt", text));
+  PackOptions options;
+  options.inputs = {folder / "data/sample.txt"};
+  options.output = folder / "data/sample.h5";
+  ALTIPLANO_ASSIGN(auto tokenizer, make_tokenizer("byte", {}));
+  ALTIPLANO_ASSIGN(TokenFileInfo info, pack_text(options, *tokenizer));
+  written.insert(written.end(), {"data/sample.txt", "data/sample.h5"});
+  return InitData{"data/sample.h5", info.vocab_size};
+}
+
+std::vector<std::string> head_of(const InitArguments& arguments) {
+  const std::string job = arguments.model + ".yaml";
+  return {fmt::format("{}: made by `altiplano init {}`. Lines that are comments show defaults.", job, arguments.model),
+          fmt::format("  altiplano validate -n {} -c {}", arguments.ranks, job),
+          fmt::format("  altiplano launch -n {} -c {}       on this machine", arguments.ranks, job),
+          fmt::format("  sbatch {}.sbatch                   under Slurm", arguments.model)};
+}
+
+Status init(const InitArguments& arguments) {
+  use_plugin_path(arguments.job.plugin_path);
+  const std::string job = arguments.model + ".yaml", script = arguments.model + ".sbatch";
+  ALTIPLANO_ASSIGN(const std::vector<OptionRecord> records, all_records(arguments.model));
+  std::vector<std::string> files = {job, script};
+  if (arguments.data.empty()) files.insert(files.end(), {"data/sample.txt", "data/sample.h5"});
+  ALTIPLANO_RETURN_IF_ERROR(refuse_existing(arguments, files));
+  InitData data;
+  if (!arguments.data.empty()) {
+    ALTIPLANO_ASSIGN(data, given_data(arguments));
+  }
+  const fs::path folder = arguments.folder;
+  std::error_code error;
+  fs::create_directories(arguments.data.empty() ? folder / "data" : folder, error);
+  if (error) return invalid_argument("{}: cannot be made: {}", folder.string(), error.message());
+  std::vector<std::string> written = {job, script};
+  if (arguments.data.empty()) {
+    ALTIPLANO_ASSIGN(data, packed_sample(arguments, written));
+  }
+  ALTIPLANO_RETURN_IF_ERROR(
+      write_file_atomically(folder / job, commented_job(records, chosen_values(arguments, data), head_of(arguments))));
+  const ScriptFacts facts{arguments.model, job, shell_word(fs::read_symlink("/proc/self/exe").string()),
+                          arguments.ranks};
+  ALTIPLANO_RETURN_IF_ERROR(write_file_atomically(folder / script, job_script(facts)));
+  const bool here = folder.lexically_normal() == fs::path(".");
+  fmt::print("wrote     {}{}\n", join(written, ", "), here ? "" : " in " + folder.string());
+  fmt::print("next      {}altiplano launch -n {} -c {}       or: sbatch {}\n",
+             here ? "" : fmt::format("cd {}; ", shell_word(folder.string())), arguments.ranks, job, script);
+  return Status::ok();
+}
+
+}  // namespace
+
+void add_init_command(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<InitArguments>();
+  CLI::App* command = add_command(app, "init", "Write a first job file and a script that runs it", R"(
+    altiplano init
+    altiplano init gpt --folder first-job --ranks 4
+    altiplano init gpt --data data/kjv.h5)");
+  command->add_option("model", arguments->model, "Model plugin (default gpt)");
+  command->add_option("--folder", arguments->folder, "Where to write (default: here); made when it is missing")
+      ->type_name("DIR");
+  command->add_option("--data", arguments->data, "A file of `altiplano data pack`; without it a small one is made")
+      ->type_name("FILE");
+  command->add_option("-n,--ranks", arguments->ranks, "Ranks the script starts (default 2)")
+      ->check(CLI::Range(1, 4096));
+  add_plugin_path_argument(*command, arguments->job);
+  on_run(command, exit_code, [arguments] { return init(*arguments); });
+}
+
+}  // namespace altiplano
