@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(a_plan_of_another_model_is_refused) {
   BOOST_REQUIRE(job.altiplano("plan -n 2 -c job.yaml -o plan.yaml").exit_code == 0);
   check_refused(job, refused(2, job, "model.num_hidden_layers=2", "--plan plan.yaml"), 2, {"plan"});
   check_refused(job, refused(3, job, "", "--plan plan.yaml"), 2,
-                {"plan.yaml: the plan has 2 slots, the job 3 ranks; start it with -n 2"});
+                {"stages: the plan has 2 slots, the job 3 ranks; start it with -n 2"});
 }
 
 BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_model_is_refused_with_the_fields_that_differ) {
