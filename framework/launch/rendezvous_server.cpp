@@ -44,7 +44,8 @@ struct RendezvousServer::State {
   int stop = -1;  ///< eventfd
   int news = -1;  ///< eventfd: look at `failure`
   std::mutex mutex;
-  std::string failure;  ///< under the mutex; empty: none
+  std::string failure;    ///< under the mutex; empty: none
+  bool is_stuck = false;  ///< under the mutex; the failure is a rank that did not come
   std::thread thread;
   std::list<Client> clients;
   std::map<std::pair<int, std::string>, std::string> values;
@@ -139,7 +140,7 @@ void RendezvousServer::State::finish_fence() {
 nlohmann::json RendezvousServer::State::failure_answer() {
   std::lock_guard lock(mutex);
   if (failure.empty()) return nullptr;
-  return {{"error", failure}, {"cancelled", true}};
+  return {{"error", failure}, {is_stuck ? "stuck" : "cancelled", true}};
 }
 
 void RendezvousServer::State::fail_fences() {
@@ -161,17 +162,21 @@ std::string RendezvousServer::State::missing_at_fence() const {
   return names_of_ranks(missing, short_host_name());
 }
 
+/// The first whose time is over ends the fence for all, and the job: later comers get the same answer, and who was
+/// there in time is named by nobody.
 void RendezvousServer::State::expire_fences() {
-  const std::string missing = missing_at_fence();
-  for (Client& client : clients) {
-    if (!client.fence_ends || Clock::now() < *client.fence_ends) continue;
-    const double waited = std::chrono::duration<double>(Clock::now() - *client.fence_began).count();
-    client.fence_began.reset();
-    client.fence_ends.reset();
-    const nlohmann::json reply = {
-        {"error", fmt::format("{} did not come within {:.1f} s at the start", missing, waited)}, {"stuck", true}};
-    if (!send_message(client.socket, reply).is_ok()) client.is_closed = true;
+  const auto late = std::ranges::find_if(
+      clients, [](const Client& client) { return client.fence_ends && Clock::now() >= *client.fence_ends; });
+  if (late == clients.end()) return;
+  const double waited = std::chrono::duration<double>(Clock::now() - *late->fence_began).count();
+  {
+    std::lock_guard lock(mutex);
+    if (failure.empty()) {
+      failure = fmt::format("{} did not come within {:.1f} s at the start", missing_at_fence(), waited);
+      is_stuck = true;
+    }
   }
+  fail_fences();
 }
 
 int RendezvousServer::State::poll_timeout() const {

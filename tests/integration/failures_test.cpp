@@ -2,7 +2,9 @@
 // tests/slow/failures_test.cpp is the long form, at random instants.
 #include <signal.h>
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
+#include <span>
 
 #include "tests/support/faulty_job.hpp"
 
@@ -53,7 +55,10 @@ BOOST_AUTO_TEST_SUITE(failures)
 
 BOOST_AUTO_TEST_CASE(whatever_happens_the_run_is_down_in_time_the_cause_is_the_last_line_and_nothing_is_left) {
   FaultyJob job;
-  for (const RunFault& fault : kTable) BOOST_TEST(job.check(fault), fault.name << " never happened");
+  constexpr size_t kTogether = 4;
+  const std::span<const RunFault> rows(kTable);
+  for (size_t first = 0; first < rows.size(); first += kTogether)
+    job.check_together(rows.subspan(first, std::min(kTogether, rows.size() - first)));
 }
 
 BOOST_AUTO_TEST_CASE(a_nan_in_one_microbatch_of_one_rank_is_skipped_by_all_and_step_rank_and_microbatch_are_named) {

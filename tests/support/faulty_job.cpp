@@ -76,33 +76,53 @@ int64_t FaultyJob::steps_done(const std::string& run) const {
   return lines.empty() ? 0 : lines.back()["step"].get<int64_t>();
 }
 
-bool FaultyJob::check(const RunFault& fault, const std::string& settings) const {
-  const std::string name = fault.name;
+std::unique_ptr<BackgroundRun> FaultyJob::start(const RunFault& fault, const std::string& settings) const {
   const bool by_device = fault.signal == 0;
-  BackgroundRun run(folder_,
-                    arguments(name, (by_device ? "device.kind=faulty plugins.path=[plugins] " : "") + settings), name,
-                    environment(fault.device));
+  return std::make_unique<BackgroundRun>(
+      folder_, arguments(fault.name, (by_device ? "device.kind=faulty plugins.path=[plugins] " : "") + settings),
+      fault.name, environment(fault.device));
+}
+
+bool FaultyJob::cause(const RunFault& fault, BackgroundRun& run) const {
+  if (fault.signal == 0) return true;  // the device's part
+  if (fault.instant.step > 0)
+    wait_until([&] { return run.has_ended() || steps_done(fault.name) >= fault.instant.step; }, "the step is done");
+  const pid_t victim = wait_for_victim(run, fault.victim);
+  sleep_ms(fault.instant.milliseconds);
   bool happened = true;
-  if (!by_device) {
-    if (fault.instant.step > 0)
-      wait_until([&] { return run.has_ended() || steps_done(name) >= fault.instant.step; }, "the step is done");
-    const pid_t victim = wait_for_victim(run, fault.victim);
-    sleep_ms(fault.instant.milliseconds);
-    for (int i = 0; i < fault.signals; ++i) {
-      if (i > 0) sleep_ms(20);
-      const bool sent = victim > 0 && !run.has_ended() && kill(victim, fault.signal) == 0;
-      happened = i == 0 ? sent : happened;
-    }
+  for (int i = 0; i < fault.signals; ++i) {
+    if (i > 0) sleep_ms(20);
+    const bool sent = victim > 0 && !run.has_ended() && kill(victim, fault.signal) == 0;
+    happened = i == 0 ? sent : happened;
   }
-  if (!happened) return false;
+  return happened;
+}
+
+void FaultyJob::check_end(const RunFault& fault, BackgroundRun& run) const {
   const int code = run.wait(kDown);
-  if (code == fault.other_exit_code && code != fault.exit_code) return check_nothing_left(name), true;
-  BOOST_TEST(code == fault.exit_code, name << ": exit code " << code << ": " << run.output());
+  if (code == fault.other_exit_code && code != fault.exit_code) return;
+  BOOST_TEST(code == fault.exit_code, fault.name << ": exit code " << code << ": " << run.output());
   const std::string last = last_line(run.output());
   for (const std::string& part : split(fault.last_line, '|'))
-    BOOST_TEST(has(last, part), name << ": " << part << " not in: " << run.output());
-  check_nothing_left(name);
+    BOOST_TEST(has(last, part), fault.name << ": " << part << " not in: " << run.output());
+}
+
+bool FaultyJob::check(const RunFault& fault, const std::string& settings) const {
+  const auto run = start(fault, settings);
+  if (!cause(fault, *run)) return false;
+  check_end(fault, *run);
+  check_nothing_left(fault.name);
   return true;
+}
+
+void FaultyJob::check_together(std::span<const RunFault> faults) const {
+  std::vector<std::unique_ptr<BackgroundRun>> runs;
+  for (const RunFault& fault : faults) {
+    runs.push_back(start(fault, ""));
+    BOOST_TEST(cause(fault, *runs.back()), fault.name << " never happened");
+  }
+  for (size_t i = 0; i < faults.size(); ++i) check_end(faults[i], *runs[i]);
+  check_nothing_left(faults.back().name);
 }
 
 void FaultyJob::check_pairs(int rounds) const {

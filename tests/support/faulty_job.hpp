@@ -4,7 +4,8 @@
 // process and no shared memory left.
 #include <fmt/format.h>
 
-#include <optional>
+#include <memory>
+#include <span>
 #include <string>
 
 #include "tests/support/job_folder.hpp"
@@ -40,6 +41,8 @@ class FaultyJob {
   /// Runs the job into folder NAME and lets the fault happen; checks all that the row says. False: the victim was gone
   /// before the fault could happen.
   bool check(const RunFault& fault, const std::string& settings = "") const;
+  /// Several rows; while one run comes to its end the next begins.
+  void check_together(std::span<const RunFault> faults) const;
   /// Starts two jobs of two ranks at the same moment, `rounds` times. Both do their steps; in every third round the
   /// first one is killed on the way, which the second must not notice.
   void check_pairs(int rounds) const;
@@ -48,6 +51,9 @@ class FaultyJob {
   int64_t steps_done(const std::string& run) const;
 
  private:
+  std::unique_ptr<BackgroundRun> start(const RunFault& fault, const std::string& settings) const;
+  bool cause(const RunFault& fault, BackgroundRun& run) const;
+  void check_end(const RunFault& fault, BackgroundRun& run) const;
   JobFolder folder_;
 };
 
