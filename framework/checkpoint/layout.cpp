@@ -10,7 +10,8 @@
 namespace altiplano {
 namespace {
 
-constexpr std::string_view kStepPrefix = "step-", kTemporaryPrefix = ".tmp-step-", kRetiredPrefix = ".old-";
+constexpr std::string_view kStepPrefix = "step-", kTemporaryPrefix = ".tmp-step-", kRetiredPrefix = ".old-",
+                           kAsidePrefix = ".aside-";
 
 /// Names of the folders in a directory; none when it cannot be listed.
 std::vector<std::string> folder_names(const std::string& directory) {
@@ -34,6 +35,10 @@ std::string retired_folder(const std::string& step_path) {
   std::filesystem::path path(step_path);
   return (path.parent_path() / fmt::format("{}{}", kRetiredPrefix, path.filename().string())).string();
 }
+std::string aside_folder(const std::string& step_path) {
+  std::filesystem::path path(step_path);
+  return (path.parent_path() / fmt::format("{}{}", kAsidePrefix, path.filename().string())).string();
+}
 std::string shard_name(int rank) {
   return fmt::format("rank-{:04}.h5", rank);
 }
@@ -43,9 +48,13 @@ std::string shard_record_name(int rank) {
 
 std::vector<StepFolder> list_step_folders(const std::string& directory) {
   std::vector<StepFolder> folders;
-  for (const std::string& name : folder_names(directory)) {
-    if (!name.starts_with(kStepPrefix)) continue;
-    if (auto step = parse_int(name.substr(kStepPrefix.size())); step && *step >= 0)
+  const std::vector<std::string> names = folder_names(directory);
+  for (const std::string& name : names) {
+    const bool is_aside = name.starts_with(kAsidePrefix);
+    const std::string step_name = is_aside ? name.substr(kAsidePrefix.size()) : name;
+    if (!step_name.starts_with(kStepPrefix)) continue;
+    if (is_aside && std::ranges::find(names, step_name) != names.end()) continue;
+    if (auto step = parse_int(step_name.substr(kStepPrefix.size())); step && *step >= 0)
       folders.push_back({*step, directory + "/" + name});
   }
   std::ranges::sort(folders, [](const StepFolder& a, const StepFolder& b) { return a.step > b.step; });
@@ -54,11 +63,23 @@ std::vector<StepFolder> list_step_folders(const std::string& directory) {
 
 std::vector<std::string> list_leftovers(const std::string& directory) {
   std::vector<std::string> paths;
-  for (const std::string& name : folder_names(directory)) {
-    if (name.starts_with(kTemporaryPrefix) || name.starts_with(kRetiredPrefix)) paths.push_back(directory + "/" + name);
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_folder = name.starts_with(kTemporaryPrefix) || name.starts_with(kRetiredPrefix);
+    const bool is_replaced = name.starts_with(kAsidePrefix) &&
+                             std::filesystem::exists(directory + "/" + name.substr(kAsidePrefix.size()), error);
+    if (is_folder || is_replaced || name.starts_with(std::string(kLatestName) + ".tmp-"))
+      paths.push_back(directory + "/" + name);
   }
   std::ranges::sort(paths);
   return paths;
+}
+
+std::optional<int64_t> unfinished_step(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  if (!name.starts_with(kTemporaryPrefix)) return std::nullopt;
+  return parse_int(name.substr(kTemporaryPrefix.size()));
 }
 
 }  // namespace altiplano

@@ -10,6 +10,7 @@ namespace altiplano {
 std::string step_folder(const std::string& directory, int64_t step);       ///< "<directory>/step-00000120"
 std::string temporary_folder(const std::string& directory, int64_t step);  ///< "<directory>/.tmp-step-120"
 std::string retired_folder(const std::string& step_path);  ///< "<directory>/.old-step-00000120": being removed
+std::string aside_folder(const std::string& step_path);    ///< "<directory>/.aside-step-00000120": being replaced
 std::string shard_name(int rank);                          ///< "rank-0003.h5"
 std::string shard_record_name(int rank);                   ///< "rank-0003.json"
 inline constexpr const char* kManifestName = "manifest.json";
@@ -20,9 +21,12 @@ struct StepFolder {
   int64_t step = 0;
   std::string path;
 };
-/// Folders named step-<number>, newest (largest number, not text) first; complete or not. A missing directory has none.
+/// Folders named step-<number>, largest number (not text) first; complete or not. A missing directory has none. A
+/// folder that stepped aside for one that never came counts as if it had stayed.
 std::vector<StepFolder> list_step_folders(const std::string& directory);
-/// Folders of saves and removals that never finished.
+/// What saves and removals that never finished have left: folders, and the temporary file of `latest`.
 std::vector<std::string> list_leftovers(const std::string& directory);
+/// Whether a leftover is a save that never finished, whose step it has.
+std::optional<int64_t> unfinished_step(const std::string& path);
 
 }  // namespace altiplano

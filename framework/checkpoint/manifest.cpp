@@ -16,14 +16,9 @@ Json json_of(const FileDigest& digest) {
 }
 
 Json json_of(const PartRecord& part) {
-  return {{"name", part.name},
-          {"role", part.role},
-          {"dtype", to_string(part.dtype)},
-          {"global", part.global},
-          {"origin", part.box.origin},
-          {"extents", part.box.extents},
-          {"dataset", part.dataset},
-          {"xxh3", checksum_text(part.checksum)}};
+  return {{"name", part.name},       {"role", part.role},         {"dtype", to_string(part.dtype)},
+          {"global", part.global},   {"origin", part.box.origin}, {"extents", part.box.extents},
+          {"dataset", part.dataset}, {"offset", part.offset},     {"xxh3", checksum_text(part.checksum)}};
 }
 
 Json json_of(const ShardRecord& shard) {
@@ -38,6 +33,7 @@ Json json_of(const CheckpointInfo& info) {
   return {{"step", info.step},
           {"samples_consumed", info.samples_consumed},
           {"world_size", info.world_size},
+          {"attempt", info.attempt},
           {"run_id", info.run_id},
           {"model_fingerprint", info.model_fingerprint},
           {"architecture", info.architecture},
@@ -70,6 +66,7 @@ PartRecord part_from(const Json& json) {
   }
   part.dataset = json.at("dataset").get<std::string>();
   part.checksum = checksum_from(json);
+  part.offset = json.value("offset", int64_t{-1});
   return part;
 }
 
@@ -88,6 +85,7 @@ CheckpointInfo info_from(const Json& json) {
   info.step = json.at("step").get<int64_t>();
   info.samples_consumed = json.at("samples_consumed").get<int64_t>();
   info.world_size = json.at("world_size").get<int>();
+  info.attempt = json.value("attempt", int64_t{1});
   info.run_id = json.at("run_id").get<std::string>();
   info.model_fingerprint = json.at("model_fingerprint").get<std::string>();
   info.architecture = json.at("architecture").get<std::map<std::string, std::string>>();
@@ -176,21 +174,25 @@ Result<ShardRecord> shard_from_json(const std::string& text, const std::string& 
 }
 
 Status check_architecture(const CheckpointInfo& saved, const std::string& fingerprint,
-                          const std::map<std::string, std::string>& architecture) {
+                          const std::map<std::string, std::string>& architecture, const FieldPlace& place) {
   if (saved.model_fingerprint == fingerprint) return Status::ok();
   std::map<std::string, std::pair<std::string, std::string>> both;
-  for (const auto& [field, value] : saved.architecture) both[field] = {value, "absent"};
+  for (const auto& [field, value] : saved.architecture) both[field] = {value, "nothing"};
   for (const auto& [field, value] : architecture) {
-    auto [entry, is_new] = both.try_emplace(field, "absent", value);
+    auto [entry, is_new] = both.try_emplace(field, "nothing", value);
     if (!is_new) entry->second.second = value;
   }
-  std::vector<std::string> differing;
+  std::string list;
   for (const auto& [field, values] : both) {
-    if (values.first != values.second)
-      differing.push_back(fmt::format("{} {} there, {} here", field, values.first, values.second));
+    if (values.first == values.second) continue;
+    list += fmt::format("\n  {}: got {}, expected {}", place ? place(field) : "model." + field, values.second,
+                        values.first);
   }
-  std::string list = differing.empty() ? "the graphs differ though all fields are equal" : join(differing, "; ");
-  return invalid_argument("the checkpoint of run {} step {} is of another model: {}", saved.run_id, saved.step, list);
+  if (list.empty()) list = "\n  the fingerprints differ though all fields are equal";
+  return invalid_argument(
+      "the checkpoint of run {} step {} is of another model; go on with its model, or train this one in a run.dir of "
+      "its own:{}",
+      saved.run_id, saved.step, list);
 }
 
 }  // namespace altiplano

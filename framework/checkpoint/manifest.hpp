@@ -9,6 +9,7 @@
 // Manifest: what a checkpoint holds and how to know it is whole. JSON with its own checksum as last member. Only exact
 // boxes of global tensors are listed: no padding, nothing of the plan is needed to read them.
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ struct PartRecord {
   Box box;
   std::string dataset;    ///< path in the shard
   uint64_t checksum = 0;  ///< XXH3-64 of the box's bytes, row-major
+  int64_t offset = -1;    ///< byte of the shard where they begin; -1: not stated (early writers)
 };
 
 struct ShardRecord {
@@ -42,11 +44,12 @@ struct CheckpointInfo {
   int64_t step = 0;              ///< optimizer steps done
   int64_t samples_consumed = 0;  ///< the whole data state
   int world_size = 1;
+  int64_t attempt = 1;  ///< counts the run's starts: what a later start wrote is newer, whatever its step
   std::string run_id;
   std::string model_fingerprint;
   std::map<std::string, std::string> architecture;  ///< field -> value: what the fingerprint is made of, for messages
   std::string plan;                                 ///< its text
-  std::string state = "{}";                         ///< JSON object of small states (learning rate, loss scale, …)
+  std::string state = "{}";  ///< JSON object of small states: the settings it was trained with, …
 };
 
 struct Manifest {
@@ -65,8 +68,11 @@ struct Manifest {
 std::string to_json(const ShardRecord& shard);
 Result<ShardRecord> shard_from_json(const std::string& text, const std::string& path);
 
-/// Fails when the model differs from the one of the checkpoint, listing the fields that differ.
+/// How a message names a field of the model: "job.yaml:3:5: model.hidden_size".
+using FieldPlace = std::function<std::string(const std::string& field)>;
+
+/// Fails when the model differs from the one of the checkpoint, listing the fields that differ, one per line.
 Status check_architecture(const CheckpointInfo& saved, const std::string& fingerprint,
-                          const std::map<std::string, std::string>& architecture);
+                          const std::map<std::string, std::string>& architecture, const FieldPlace& place = {});
 
 }  // namespace altiplano

@@ -1,13 +1,14 @@
 #include "framework/checkpoint/restore.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <map>
 
 #include "framework/base/text.hpp"
-#include "framework/checkpoint/element.hpp"
 #include "framework/checkpoint/layout.hpp"
-#include "framework/storage/atomic_file.hpp"
+#include "framework/checkpoint/retention.hpp"
+#include "framework/checkpoint/shard_check.hpp"
 
 namespace altiplano {
 namespace {
@@ -24,12 +25,6 @@ struct Piece {
   const TensorTarget* target;
   Box box;
 };
-
-Extents relative(const Box& box, const Box& to) {
-  Extents origin = box.origin;
-  for (size_t d = 0; d < origin.size(); ++d) origin[d] -= to.origin[d];
-  return origin;
-}
 
 using SourcesByName = std::map<std::string, std::vector<Source>>;
 
@@ -73,78 +68,53 @@ Status plan_target(const TensorTarget& target, const std::vector<Source>& source
   return runtime_failure("{}: no shard holds box {} of tensor {}", path, uncovered[0].box.to_string(), target.name);
 }
 
-Status check_part(const Piece& piece, const std::string& shard_path) {
-  bool is_whole = piece.box == piece.source.part->box && piece.box == piece.target->box;
-  if (!is_whole) return Status::ok();
-  auto bytes = static_cast<size_t>(piece.box.num_elements() * size_of(piece.target->dtype));
-  if (checksum(piece.target->data, bytes) == piece.source.part->checksum) return Status::ok();
-  return runtime_failure("{}: dataset '{}': its checksum does not match: bits have changed", shard_path,
-                         piece.source.part->dataset);
+/// Elements of one dim apart, row-major.
+std::vector<int64_t> strides_of(const Box& box) {
+  std::vector<int64_t> strides(box.extents.size(), 1);
+  for (size_t d = strides.size(); d-- > 1;) strides[d - 1] = strides[d] * box.extents[d];
+  return strides;
 }
 
-Status read_pieces(const std::string& shard_path, const std::vector<const Piece*>& pieces) {
-  ALTIPLANO_ASSIGN(Hdf5File file, Hdf5File::open(shard_path));
-  for (const Piece* piece : pieces) {
-    const TensorTarget& target = *piece->target;
-    ALTIPLANO_RETURN_IF_ERROR(file.read_into(piece->source.part->dataset, relative(piece->box, piece->source.part->box),
-                                             piece->box.extents, target.data, target.box.extents,
-                                             relative(piece->box, target.box)));
-    ALTIPLANO_RETURN_IF_ERROR(check_part(*piece, shard_path));
+int64_t index_in(const Box& box, const std::vector<int64_t>& strides, const std::vector<int64_t>& at) {
+  int64_t index = 0;
+  for (size_t d = 0; d < at.size(); ++d) index += (at[d] - box.origin[d]) * strides[d];
+  return index;
+}
+
+/// The next row (all dims but the last) of a box; false after the last one.
+bool next_row(const Box& box, std::vector<int64_t>& at) {
+  for (size_t d = at.size(); d-- > 1;) {
+    if (++at[d - 1] < box.origin[d - 1] + box.extents[d - 1]) return true;
+    at[d - 1] = box.origin[d - 1];
   }
+  return false;
+}
+
+/// The piece from the bytes of its part to its target, row by row.
+void place(const Piece& piece, const char* bytes) {
+  const Box& from = piece.source.part->box;
+  const Box& to = piece.target->box;
+  const int64_t size = size_of(piece.target->dtype);
+  const auto row = static_cast<size_t>((piece.box.extents.empty() ? 1 : piece.box.extents.back()) * size);
+  const std::vector<int64_t> from_strides = strides_of(from), to_strides = strides_of(to);
+  std::vector<int64_t> at = piece.box.origin;
+  do {
+    std::memcpy(static_cast<char*>(piece.target->data) + index_in(to, to_strides, at) * size,
+                bytes + index_in(from, from_strides, at) * size, row);
+  } while (next_row(piece.box, at));
+}
+
+/// Reads a part whole, so that its checksum can be compared, and puts the wanted pieces of it in their places.
+Status read_pieces(const std::string& folder, const std::vector<const Piece*>& pieces) {
+  const Source& source = pieces[0]->source;
+  const std::string path = folder + "/" + source.shard->file;
+  const PartRecord& part = *source.part;
+  if (pieces.size() == 1 && pieces[0]->box == part.box && pieces[0]->target->box == part.box)
+    return read_part(path, part, pieces[0]->target->data);
+  std::vector<char> bytes(static_cast<size_t>(part.box.num_elements() * size_of(part.dtype)));
+  ALTIPLANO_RETURN_IF_ERROR(read_part(path, part, bytes.data()));
+  for (const Piece* piece : pieces) place(*piece, bytes.data());
   return Status::ok();
-}
-
-Result<Manifest> read_manifest(const std::string& path) {
-  std::string file = path + "/" + kManifestName;
-  std::error_code error;
-  if (!fs::exists(path, error)) return runtime_failure("{}: there is no such folder", path);
-  if (!fs::exists(file, error)) return runtime_failure("{}: has no manifest, so it is no complete checkpoint", path);
-  ALTIPLANO_ASSIGN(std::string text, read_file(file));
-  return Manifest::from_json(text, file);
-}
-
-Status check_size(const std::string& path, const FileDigest& expected) {
-  std::error_code error;
-  auto size = static_cast<int64_t>(fs::file_size(path, error));
-  if (error) return runtime_failure("{}: missing: {}", path, error.message());
-  if (size == expected.bytes) return Status::ok();
-  return runtime_failure("{}: has {} bytes, expected {}: {}", path, size, expected.bytes,
-                         size < expected.bytes ? "cut off" : "something was added");
-}
-
-/// Which datasets of a damaged shard differ from their checksums.
-std::string damaged_datasets(const std::string& path, const ShardRecord& shard) {
-  auto file = Hdf5File::open(path);
-  if (!file) return "the file's structure is damaged: " + file.status().message();
-  std::vector<std::string> names;
-  for (const PartRecord& part : shard.parts) {
-    std::vector<char> data(static_cast<size_t>(part.box.num_elements() * size_of(part.dtype)));
-    Extents zero(part.box.extents.size());
-    auto info = file->info(part.dataset);
-    bool is_same = info && info->extents == part.box.extents && info->type == element_type_of(part.dtype) &&
-                   file->read(part.dataset, zero, part.box.extents, data.data()).is_ok() &&
-                   checksum(data.data(), data.size()) == part.checksum;
-    if (!is_same)
-      names.push_back(fmt::format("dataset '{}' (box {} of {})", part.dataset, part.box.to_string(), part.name));
-  }
-  return names.empty() ? "outside of the data of its datasets" : join(names, ", ");
-}
-
-Status check_file(const std::string& path, const FileDigest& expected) {
-  ALTIPLANO_RETURN_IF_ERROR(check_size(path, expected));
-  ALTIPLANO_ASSIGN(FileDigest found, digest_file(path));
-  if (found == expected) return Status::ok();
-  return runtime_failure("{}: checksum {}, expected {}: bits have changed", path, checksum_text(found.checksum),
-                         checksum_text(expected.checksum));
-}
-
-Status check_shard(const std::string& folder, const ShardRecord& shard, CheckLevel level) {
-  std::string path = folder + "/" + shard.file;
-  ALTIPLANO_RETURN_IF_ERROR(check_size(path, shard.digest));
-  if (level == CheckLevel::kSizes) return Status::ok();
-  Status status = check_file(path, shard.digest);
-  if (status) return status;
-  return runtime_failure("{}; {}", status.message(), damaged_datasets(path, shard));
 }
 
 Status no_checkpoint(std::string message) {
@@ -157,17 +127,67 @@ std::string listed(const std::vector<SkippedCheckpoint>& skipped) {
   return text;
 }
 
-Result<FoundCheckpoint> newest_complete(const std::string& directory, CheckLevel level) {
-  FoundCheckpoint found;
+/// A folder whose manifest can be read, with its age.
+struct Candidate {
+  std::string path;
+  CheckpointAge age;
+};
+
+/// Newest first. Folders without a manifest that can be read go to `skipped`.
+std::vector<Candidate> candidates_in(const std::string& directory, std::vector<SkippedCheckpoint>& skipped) {
+  std::vector<Candidate> candidates;
   for (const StepFolder& folder : list_step_folders(directory)) {
-    auto checkpoint = Checkpoint::open(folder.path, level);
+    auto manifest = read_manifest(folder.path);
+    if (manifest) {
+      candidates.push_back({folder.path, {manifest->info.attempt, manifest->info.step}});
+    } else {
+      skipped.push_back({folder.path, folder.step, manifest.status().to_string()});
+    }
+  }
+  std::ranges::sort(candidates, std::greater(), &Candidate::age);
+  return candidates;
+}
+
+/// Saves that never finished, from step `after` on.
+std::vector<SkippedCheckpoint> unfinished_saves(const std::string& directory, int64_t after) {
+  std::vector<SkippedCheckpoint> unfinished;
+  for (const std::string& path : list_leftovers(directory)) {
+    auto step = unfinished_step(path);
+    if (!step || *step <= after) continue;
+    std::error_code error;
+    const auto files = std::distance(fs::directory_iterator(path, error), {});
+    unfinished.push_back(
+        {path, *step, fmt::format("{}: the save of step {} never finished; it left {} files", path, *step, files)});
+  }
+  return unfinished;
+}
+
+using Excluded = std::vector<SkippedCheckpoint>;
+
+/// Nothing when it is not among them.
+const SkippedCheckpoint* find_excluded(const Excluded& excluded, const std::string& path) {
+  auto found = std::ranges::find(excluded, path, &SkippedCheckpoint::path);
+  return found == excluded.end() ? nullptr : &*found;
+}
+
+Result<FoundCheckpoint> newest_complete(const std::string& directory, CheckLevel level, const Excluded& excluded) {
+  FoundCheckpoint found;
+  found.skipped = excluded;
+  std::vector<SkippedCheckpoint> unreadable;
+  for (const Candidate& candidate : candidates_in(directory, unreadable)) {
+    if (find_excluded(excluded, candidate.path)) continue;
+    auto checkpoint = Checkpoint::open(candidate.path, level);
     if (checkpoint) {
       found.checkpoint = std::move(checkpoint).value();
-      return found;
+      break;
     }
-    found.skipped.push_back({folder.path, checkpoint.status().to_string()});
+    found.skipped.push_back({candidate.path, candidate.age.step, checkpoint.status().to_string()});
   }
-  if (found.skipped.empty()) return found;
+  const int64_t step = found.checkpoint ? found.checkpoint->manifest().info.step : -1;
+  std::erase_if(unreadable, [step](const SkippedCheckpoint& one) { return one.step < step; });
+  found.skipped.insert(found.skipped.begin(), unreadable.begin(), unreadable.end());
+  found.unfinished = unfinished_saves(directory, step);
+  if (found.checkpoint || found.skipped.empty()) return found;
   return no_checkpoint(
       fmt::format("{}: none of its {} checkpoints can be used; to start afresh use train.resume: none and another "
                   "checkpoint.dir:{}",
@@ -176,13 +196,15 @@ Result<FoundCheckpoint> newest_complete(const std::string& directory, CheckLevel
 
 Result<FoundCheckpoint> required(Result<FoundCheckpoint> found, const std::string& directory) {
   if (!found || found->checkpoint) return found;
-  return no_checkpoint(fmt::format("{}: there is no checkpoint, and one is required", directory));
+  return no_checkpoint(
+      fmt::format("{}: there is no checkpoint, and one is required{}", directory, listed(found->unfinished)));
 }
 
-Result<FoundCheckpoint> at_path(const std::string& path, CheckLevel level) {
+Result<FoundCheckpoint> at_path(const std::string& path, CheckLevel level, const Excluded& excluded) {
   std::error_code error;
   bool is_one = fs::exists(path + "/" + kManifestName, error) || list_step_folders(path).empty();
-  if (!is_one) return required(newest_complete(path, level), path);
+  if (!is_one) return required(newest_complete(path, level, excluded), path);
+  if (auto* known = find_excluded(excluded, path)) return no_checkpoint(known->reason);
   auto checkpoint = Checkpoint::open(path, level);
   if (!checkpoint) return no_checkpoint(checkpoint.status().to_string());
   FoundCheckpoint found;
@@ -206,9 +228,18 @@ Status Checkpoint::restore(std::span<const TensorTarget> targets) const {
     if (target.box.is_empty()) continue;
     ALTIPLANO_RETURN_IF_ERROR(plan_target(target, sources.at(target.name), path_, pieces));
   }
-  std::map<std::string, std::vector<const Piece*>> by_shard;
-  for (const Piece& piece : pieces) by_shard[path_ + "/" + piece.source.shard->file].push_back(&piece);
-  for (const auto& [shard_path, wanted] : by_shard) ALTIPLANO_RETURN_IF_ERROR(read_pieces(shard_path, wanted));
+  std::map<std::pair<std::string, int64_t>, std::vector<const Piece*>> by_part;  // in the order of the files
+  for (const Piece& piece : pieces) {
+    auto number = piece.source.part - piece.source.shard->parts.data();
+    by_part[{piece.source.shard->file, number}].push_back(&piece);
+  }
+  for (const auto& [part, wanted] : by_part) ALTIPLANO_RETURN_IF_ERROR(read_pieces(path_, wanted));
+  return Status::ok();
+}
+
+Status Checkpoint::verify_share(int part, int parts) const {
+  for (auto i = static_cast<size_t>(part); i < manifest_.shards.size(); i += static_cast<size_t>(parts))
+    ALTIPLANO_RETURN_IF_ERROR(check_shard(path_, manifest_.shards[i], CheckLevel::kChecksums));
   return Status::ok();
 }
 
@@ -225,11 +256,12 @@ std::vector<std::string> verify_checkpoint(const std::string& path) {
   return problems;
 }
 
-Result<FoundCheckpoint> find_checkpoint(const std::string& directory, const std::string& resume, CheckLevel level) {
+Result<FoundCheckpoint> find_checkpoint(const std::string& directory, const std::string& resume, CheckLevel level,
+                                        const Excluded& excluded) {
   if (resume == "none") return FoundCheckpoint{};
-  if (resume == "auto") return newest_complete(directory, level);
-  if (resume == "must") return required(newest_complete(directory, level), directory);
-  return at_path(resume, level);
+  if (resume == "auto") return newest_complete(directory, level, excluded);
+  if (resume == "must") return required(newest_complete(directory, level, excluded), directory);
+  return at_path(resume, level, excluded);
 }
 
 Status check_no_other_run(const std::string& directory, const std::string& run_id) {

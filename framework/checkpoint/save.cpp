@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <numeric>
+#include <ranges>
 
 #include "framework/base/text.hpp"
 #include "framework/checkpoint/element.hpp"
 #include "framework/checkpoint/index.hpp"
 #include "framework/checkpoint/layout.hpp"
+#include "framework/checkpoint/shard_check.hpp"
 #include "framework/storage/atomic_file.hpp"
 
 namespace altiplano {
@@ -29,11 +32,12 @@ int64_t bytes_of(const TensorPart& part) {
 Result<PartRecord> write_part(Hdf5File& file, const TensorPart& part) {
   ALTIPLANO_ASSERT(part.box.origin.size() == part.global.size() && Box::whole(part.global).contains(part.box),
                    "box {} of {} {}", part.box.to_string(), part.name, to_string(part.global));
-  PartRecord record{part.name, part.role, part.dtype, part.global, part.box, dataset_name(part), 0};
+  PartRecord record{part.name, part.role, part.dtype, part.global, part.box, dataset_name(part), 0, -1};
   record.checksum = checksum(part.data, static_cast<size_t>(bytes_of(part)));
   Extents zero(part.box.extents.size());
   ALTIPLANO_RETURN_IF_ERROR(file.create_dataset(record.dataset, element_type_of(part.dtype), part.box.extents));
   ALTIPLANO_RETURN_IF_ERROR(file.write(record.dataset, zero, part.box.extents, part.data));
+  ALTIPLANO_ASSIGN(record.offset, file.data_offset(record.dataset));
   return record;
 }
 
@@ -63,6 +67,8 @@ Result<std::vector<ShardRecord>> gather_records(const std::string& folder, int w
   std::vector<ShardRecord> shards;
   for (int rank = 0; rank < world_size; ++rank) {
     std::string path = folder + "/" + shard_record_name(rank);
+    std::error_code missing;
+    if (!fs::exists(path, missing)) return runtime_failure("{}: is not there: rank {} has not saved", path, rank);
     ALTIPLANO_ASSIGN(std::string text, read_file(path));
     ALTIPLANO_ASSIGN(ShardRecord shard, shard_from_json(text, path));
     std::error_code error;
@@ -89,59 +95,56 @@ void remove_unlisted(const std::string& folder, const Manifest& manifest) {
 }
 
 /// Nothing when it cannot be read.
-std::optional<std::string> run_id_of(const std::string& step_path) {
-  auto text = read_file(step_path + "/" + kManifestName);
-  if (!text) return std::nullopt;
-  auto manifest = Manifest::from_json(*text, step_path);
+std::optional<CheckpointInfo> info_of(const std::string& step_path) {
+  auto manifest = read_manifest(step_path);
   if (!manifest) return std::nullopt;
-  return manifest->info.run_id;
+  return manifest->info;
 }
 
-/// Out of sight, so that a reader never finds half of what is being removed. The new path.
-std::string hide(const std::string& path) {
-  std::error_code ignored;
-  std::string hidden = retired_folder(path);
-  fs::remove_all(hidden, ignored);
-  fs::rename(path, hidden, ignored);
-  return hidden;
-}
-
-void remove_checkpoint(const std::string& path) {
-  std::error_code ignored;
-  fs::remove_all(hide(path), ignored);
-}
-
-/// Puts the finished folder in place. A resumed run comes again to a step whose old folder was damaged, or lies after
-/// the step it resumed from: the old one steps aside and is removed once the new one is there.
-Status put_in_place(const std::string& folder, const std::string& path, const std::string& run_id) {
+/// The old folder steps aside and is removed once the new one is there: for file systems that cannot exchange two
+/// names. Whoever looks between the two renames finds the old one under its other name (list_step_folders).
+Status replace_in_two_steps(const std::string& folder, const std::string& path) {
   std::error_code error;
-  std::string old;
-  if (fs::exists(path, error)) {
-    auto owner = run_id_of(path);
-    if (owner && *owner != run_id) {
-      return runtime_failure("{}: is a checkpoint of run {}, this is run {}; use another checkpoint.dir", path, *owner,
-                             run_id);
-    }
-    old = hide(path);
-  }
+  const std::string aside = aside_folder(path);
+  fs::remove_all(aside, error);
+  fs::rename(path, aside, error);
+  if (error) return runtime_failure("{}: cannot be renamed to {}: {}", path, aside, error.message());
   ALTIPLANO_RETURN_IF_ERROR(publish_directory(folder, path));
-  if (!old.empty()) fs::remove_all(old, error);
+  fs::remove_all(aside, error);
   return Status::ok();
 }
 
-void prune(const std::string& directory, const CheckpointInfo& info, int keep_last, PublishReport& report) {
-  int kept = 1;  // the one just written
-  report.kept.push_back(info.step);
-  for (const StepFolder& folder : list_step_folders(directory)) {
-    if (folder.step == info.step || run_id_of(folder.path) != info.run_id) continue;
-    if (keep_last == 0 || kept < keep_last) {
-      report.kept.push_back(folder.step);
-      ++kept;
-    } else {
-      remove_checkpoint(folder.path);
-      report.pruned.push_back(folder.path);
-    }
+/// Puts the finished folder in place. A resumed run comes again to a step whose old folder was damaged, or lies after
+/// the step it resumed from; the two change places.
+Status put_in_place(const std::string& folder, const std::string& path, const std::string& run_id) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return publish_directory(folder, path);
+  auto old = info_of(path);
+  if (old && old->run_id != run_id) {
+    return runtime_failure("{}: is a checkpoint of run {}, this is run {}; use another checkpoint.dir", path,
+                           old->run_id, run_id);
   }
+  ALTIPLANO_RETURN_IF_ERROR(sync_directory(folder));
+  ALTIPLANO_ASSIGN(const bool is_exchanged, exchange(folder, path));
+  if (!is_exchanged) return replace_in_two_steps(folder, path);
+  fs::remove_all(folder, error);  // now the old one
+  return Status::ok();
+}
+
+void prune(const std::string& directory, const CheckpointInfo& info, const KeepRule& rule, PublishReport& report) {
+  std::map<CheckpointAge, std::string> paths;
+  for (const StepFolder& folder : list_step_folders(directory)) {
+    auto other = info_of(folder.path);
+    if (other && other->run_id == info.run_id) paths[{other->attempt, other->step}] = folder.path;
+  }
+  auto ages = std::views::keys(paths);
+  for (const CheckpointAge& age : ages_to_remove({ages.begin(), ages.end()}, rule)) {
+    const std::string& path = paths.at(age);
+    if (path == report.path || !remove_checkpoint(path)) continue;  // what cannot be removed is tried again next time
+    report.pruned.push_back(path);
+    paths.erase(age);
+  }
+  for (const auto& [age, path] : paths) report.kept.push_back(age.step);
   std::ranges::sort(report.kept);
 }
 
@@ -163,7 +166,8 @@ Status save_shard(const std::string& directory, int64_t step, int rank, std::spa
   return status.with_context(fmt::format("while saving step {} of rank {}", step, rank));
 }
 
-Result<PublishReport> publish_checkpoint(const std::string& directory, const CheckpointInfo& info, int keep_last) {
+Result<PublishReport> publish_checkpoint(const std::string& directory, const CheckpointInfo& info,
+                                         const KeepRule& keep) {
   std::string folder = temporary_folder(directory, info.step);
   Manifest manifest;
   manifest.info = info;
@@ -182,8 +186,18 @@ Result<PublishReport> publish_checkpoint(const std::string& directory, const Che
   ALTIPLANO_RETURN_IF_ERROR(put_in_place(folder, report.path, info.run_id));
   std::string name = fs::path(report.path).filename().string();
   ALTIPLANO_RETURN_IF_ERROR(write_file_atomically(directory + "/" + kLatestName, name + "\n"));
-  prune(directory, info, keep_last, report);
+  prune(directory, info, keep, report);
   return report;
+}
+
+Status remove_checkpoint(const std::string& path) {
+  std::error_code error;
+  const std::string hidden = retired_folder(path);
+  fs::remove_all(hidden, error);
+  fs::rename(path, hidden, error);
+  if (!error) fs::remove_all(hidden, error);
+  if (!error) return Status::ok();
+  return runtime_failure("{}: cannot be removed: {}", path, error.message());
 }
 
 void discard_unfinished(const std::string& directory, int64_t step) {
@@ -195,6 +209,10 @@ std::vector<std::string> remove_unfinished(const std::string& directory) {
   std::vector<std::string> paths = list_leftovers(directory);
   std::error_code ignored;
   for (const std::string& path : paths) fs::remove_all(path, ignored);
+  for (const StepFolder& folder : list_step_folders(directory)) {
+    const std::string in_place = step_folder(directory, folder.step);
+    if (folder.path == aside_folder(in_place)) fs::rename(folder.path, in_place, ignored);
+  }
   return paths;
 }
 

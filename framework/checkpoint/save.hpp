@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/checkpoint/manifest.hpp"
+#include "framework/checkpoint/retention.hpp"
 
 namespace altiplano {
 
@@ -35,14 +36,18 @@ struct PublishReport {
 };
 
 /// Checks that the shards cover every tensor exactly once, writes index and manifest, renames the folder, moves
-/// `latest`, then removes all but the `keep_last` newest checkpoints of this run (0: keep all). Never removes the one
-/// just written, nor one of another run, nor an unreadable one. An earlier folder of the same step is replaced if it is
-/// of this run, else the Status says whose it is.
-Result<PublishReport> publish_checkpoint(const std::string& directory, const CheckpointInfo& info, int keep_last);
+/// `latest`, then removes the checkpoints of this run that `keep` lets go. Never removes the one just written, nor one
+/// of another run, nor an unreadable one. An earlier folder of the same step is replaced in one instant if it is of
+/// this run, else the Status says whose it is.
+Result<PublishReport> publish_checkpoint(const std::string& directory, const CheckpointInfo& info,
+                                         const KeepRule& keep);
 
+/// Removes one checkpoint: out of the readers' sight by one rename, then its files.
+Status remove_checkpoint(const std::string& path);
 /// Removes what an unfinished save of this step left.
 void discard_unfinished(const std::string& directory, int64_t step);
-/// Removes what unfinished saves of dead runs left; paths for the log. Before training, by one rank.
+/// Removes what unfinished saves and removals of dead runs left (their paths, for the log), and puts back a checkpoint
+/// that stepped aside for one that never came. Before training, by one rank.
 std::vector<std::string> remove_unfinished(const std::string& directory);
 
 }  // namespace altiplano

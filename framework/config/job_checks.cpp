@@ -120,6 +120,22 @@ Status check_resume(const Options& options) {
                           options.where("train.resume"), resume, near ? fmt::format("; did you mean {}?", *near) : "");
 }
 
+/// keep_every picks among the steps that are saved, and keep_last 0 keeps them all anyway.
+Status check_keep_every(const Options& options) {
+  int64_t keep = options.get_int("checkpoint.keep_every"), save = options.get_int("checkpoint.every_steps");
+  if (keep == 0) return Status::ok();
+  const std::string where = options.where("checkpoint.keep_every");
+  if (options.get_int("checkpoint.keep_last") == 0)
+    return invalid_argument("{}: {} has no effect with checkpoint.keep_last 0, which keeps all; remove one of them",
+                            where, keep);
+  if (save == 0)
+    return invalid_argument("{}: {} has no effect without checkpoint.every_steps; set that, e.g. to {}", where, keep,
+                            keep);
+  if (keep % save == 0) return Status::ok();
+  return invalid_argument("{}: {} is not a multiple of checkpoint.every_steps {}; {}", where, keep, save,
+                          nearest_multiples(keep, save));
+}
+
 /// A name becomes a folder's name.
 Status check_run_name(const Options& options) {
   if (!options.has("run.name")) return Status::ok();
@@ -184,9 +200,9 @@ Result<std::optional<Bytes>> memory_per_rank(const Options& options) {
 
 Status check_job(Options& options, std::vector<std::string>& notices) {
   using Rule = Status (*)(const Options&);
-  constexpr std::array<Rule, 9> kRules = {check_batch,     check_documents,     check_validation,
+  constexpr std::array<Rule, 10> kRules = {check_batch,     check_documents,     check_validation,
                                           check_optimizer, check_learning_rate, check_split,
-                                          check_resume,    check_memory,        check_run_name};
+                                          check_resume,    check_memory,        check_run_name,      check_keep_every};
   derive_defaults(options);
   std::vector<std::string> refusals;
   for (Rule rule : kRules) {

@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "framework/storage/atomic_file.hpp"
+
 namespace altiplano {
 
 namespace {
@@ -29,21 +31,27 @@ MetricsFile::~MetricsFile() {
   if (file_) std::fclose(file_);
 }
 
-Status MetricsFile::open(const std::string& path, int64_t last_step) {
+Result<int64_t> MetricsFile::open(const std::string& path, int64_t last_step) {
   path_ = path;
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
   std::string kept;
+  int64_t num_removed = 0;
   if (std::ifstream old(path); old) {
     for (std::string line; std::getline(old, line);) {
       auto json = nlohmann::json::parse(line, nullptr, false);
-      if (json.is_object() && json.value("step", int64_t{0}) <= last_step) kept += line + "\n";
+      const bool stays = json.is_object() && json.contains("step") && json["step"].is_number_integer() &&
+                         json["step"].get<int64_t>() <= last_step;
+      if (stays) kept += line + "\n";
+      num_removed += !stays;
     }
   }
-  file_ = std::fopen(path.c_str(), "w");
+  // In one piece, so that a job killed here loses no earlier step.
+  if (kept.size() != std::filesystem::file_size(path, error) && !error)
+    ALTIPLANO_RETURN_IF_ERROR(write_file_atomically(path, kept));
+  file_ = std::fopen(path.c_str(), "a");
   if (!file_) return runtime_failure("{}: cannot be written: {}", path, std::strerror(errno));
-  return kept.empty() || std::fputs(kept.c_str(), file_) >= 0 ? Status::ok()
-                                                              : runtime_failure("{}: {}", path, std::strerror(errno));
+  return num_removed;
 }
 
 std::string MetricsFile::write_step(const StepMetrics& m) {

@@ -23,8 +23,9 @@ class MetricsFile {
   ~MetricsFile();
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;
-  /// Opens `path` for appending after removing lines of steps beyond `last_step`.
-  Status open(const std::string& path, int64_t last_step);
+  /// Opens `path` for appending after removing the lines of steps beyond `last_step` (an attempt that the run does not
+  /// go on from) and a last line that was cut off; how many.
+  Result<int64_t> open(const std::string& path, int64_t last_step);
   /// A line that cannot be written (disk full) is lost as a whole and stops no run. What there is to tell of it: at the
   /// first one that is lost, and when lines can be written again; empty otherwise.
   [[nodiscard]] std::string write_step(const StepMetrics& metrics);

@@ -1,7 +1,5 @@
 #include "framework/runtime/trainer.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -12,17 +10,15 @@
 #include "framework/launch/inproc_rendezvous.hpp"
 #include "framework/plugin/registry.hpp"
 #include "framework/program/lowering.hpp"
+#include "framework/runtime/checkpoint_space.hpp"
 #include "framework/runtime/comm_choice.hpp"
 #include "framework/runtime/job_data.hpp"
 #include "framework/runtime/memory_report.hpp"
-#include "framework/runtime/rank_state.hpp"
+#include "framework/runtime/resume.hpp"
 
 namespace altiplano {
 
 namespace {
-
-constexpr std::chrono::minutes kCheckDeadline{30};  // reading every byte of a checkpoint
-constexpr const char* kChosen = "checkpoint";       // key of the first rank's choice
 
 /// A notice to whoever watches; empty: none.
 void tell(const std::string& text) {
@@ -35,18 +31,17 @@ Result<BatchSource> open_data(const Job& job) {
   return BatchSource::open(job_data_options(job));
 }
 
-Result<FoundCheckpoint> find_start(const Options& options, CheckLevel level) {
-  return find_checkpoint(options.get_string("checkpoint.dir"), options.get_string("train.resume"), level);
-}
-
 }  // namespace
 
 Status check_can_start(const Job& job) {
-  ALTIPLANO_RETURN_IF_ERROR(open_data(job).status());
+  ALTIPLANO_ASSIGN(const BatchSource source, open_data(job));
   const Options& options = job.config.options;
-  ALTIPLANO_ASSIGN(const FoundCheckpoint found, find_start(options, CheckLevel::kSizes));
-  if (!found.checkpoint) return Status::ok();
-  return check_architecture(found.checkpoint->manifest().info, model_fingerprint(options), model_architecture(options));
+  const std::string directory = options.get_string("checkpoint.dir");
+  ALTIPLANO_RETURN_IF_ERROR(check_space(forecast_space(job)).status());
+  ALTIPLANO_ASSIGN(const FoundCheckpoint found,
+                   find_checkpoint(directory, options.get_string("train.resume"), CheckLevel::kSizes));
+  if (found.checkpoint) return check_resume(job, source, *found.checkpoint).status();
+  return check_no_other_run(directory, "");
 }
 
 Result<std::unique_ptr<Trainer>> Trainer::create(const Job& job, const RankEnvironment& environment,
@@ -99,84 +94,6 @@ Status Trainer::open(Rendezvous& rendezvous) {
   return Status::ok();
 }
 
-/// Takes the run's folder for this job, then looks for the newest sound checkpoint in it.
-Result<std::optional<Checkpoint>> Trainer::find_and_lock() {
-  const std::string run = options_.get_string("run.dir");
-  std::error_code error;
-  std::filesystem::create_directories(run, error);
-  const std::string owner = fmt::format("job {}, process {}", environment_.job_id, ::getpid());
-  ALTIPLANO_ASSIGN(run_lock_, FileLock::take(run + "/lock", owner));
-  ALTIPLANO_ASSIGN(FoundCheckpoint found, find_start(options_, CheckLevel::kChecksums));
-  for (const SkippedCheckpoint& skipped : found.skipped)
-    fmt::print(stderr, "note: checkpoint {} skipped: {}\n", skipped.path, skipped.reason);
-  return std::move(found.checkpoint);
-}
-
-/// The first rank looks at every byte and decides; all start from what it found sound.
-Result<std::optional<Checkpoint>> Trainer::choose_checkpoint(Rendezvous& rendezvous) {
-  std::optional<Checkpoint> chosen;
-  Status status;
-  if (is_first_rank()) {
-    auto found = find_and_lock();
-    status = found.status();
-    if (found.is_ok()) chosen = std::move(*found);
-    std::string word = status.is_ok() ? (chosen ? chosen->path() : "") : "!" + status.to_string();
-    ALTIPLANO_RETURN_IF_ERROR(rendezvous.put(kChosen, word));
-  }
-  ALTIPLANO_RETURN_IF_ERROR(rendezvous.fence(kCheckDeadline));
-  if (is_first_rank()) {
-    if (!status.is_ok()) return status;
-    return chosen;
-  }
-  ALTIPLANO_ASSIGN(std::string word, rendezvous.get(RankId(0), kChosen));
-  if (word.empty()) return chosen;
-  if (word[0] == '!') return Status(StatusCode::kCancelled, "rank 0 failed first: " + word.substr(1));
-  ALTIPLANO_ASSIGN(chosen, Checkpoint::open(word, CheckLevel::kSizes));
-  return chosen;
-}
-
-/// Finds the state to start from and opens what the first rank writes.
-Status Trainer::start(Rendezvous& rendezvous) {
-  checkpoint_directory_ = options_.get_string("checkpoint.dir");
-  rate_ = {options_.get_string("lr_scheduler.name"), options_.get_float("optimizer.lr"),
-           options_.get_float("lr_scheduler.min_lr"), options_.get_int("lr_scheduler.warmup_steps"),
-           options_.get_int("lr_scheduler.decay_steps")};
-  ALTIPLANO_ASSIGN(const std::optional<Checkpoint> checkpoint, choose_checkpoint(rendezvous));
-  ALTIPLANO_RETURN_IF_ERROR(executor_->initialize(job_.graph->seed));
-  if (checkpoint) {
-    ALTIPLANO_RETURN_IF_ERROR(restore(*checkpoint));
-  } else {
-    run_id_ = fmt::format("{:016x}", fingerprint(environment_.job_id + options_.to_string()));
-    ALTIPLANO_RETURN_IF_ERROR(check_no_other_run(checkpoint_directory_, run_id_));
-  }
-  ALTIPLANO_RETURN_IF_ERROR(barrier());
-  summary_.first_step = step_ + 1;
-  int64_t max_steps = options_.get_int("train.max_steps");
-  if (!is_first_rank()) return Status::ok();
-  remove_unfinished(checkpoint_directory_);
-  const StartFacts facts{rendezvous.host(),       environment_.job_id,
-                         environment_.world_size, !environment_.rendezvous.empty(),
-                         job_.plan.to_yaml(),     job_.plan.file};
-  if (auto kept = write_provenance(job_.config, facts); !kept)  // a full disk ends no run that can train
-    fmt::print(stderr, "note: provenance is not kept: {}\n", kept.status().to_string());
-  ALTIPLANO_RETURN_IF_ERROR(metrics_.open(options_.get_string("run.dir") + "/metrics.jsonl", step_));
-  progress_ = std::make_unique<Progress>(step_ + 1, max_steps, options_.get_int("train.log_every"),
-                                         environment_.terminal_columns, program_.peak());
-  return Status::ok();
-}
-
-Status Trainer::restore(const Checkpoint& checkpoint) {
-  const CheckpointInfo& info = checkpoint.manifest().info;
-  ALTIPLANO_RETURN_IF_ERROR(check_architecture(info, model_fingerprint(options_), model_architecture(options_)));
-  ALTIPLANO_RETURN_IF_ERROR(restore_state(*executor_, checkpoint).with_context("while restoring " + checkpoint.path()));
-  step_ = info.step;
-  samples_ = info.samples_consumed;
-  run_id_ = info.run_id;
-  saved_step_ = step_;
-  resumed_from_ = checkpoint.path();
-  return Status::ok();
-}
-
 void Trainer::show_banner(const std::string& comm, const std::string& host) {
   BannerFacts facts;
   facts.device = device_->info().name;
@@ -185,18 +102,8 @@ void Trainer::show_banner(const std::string& comm, const std::string& host) {
   facts.training_tokens = source_->num_training_tokens();
   facts.data_name = source_->training_name();
   facts.checkpoint_directory = checkpoint_directory_;
-  int64_t bytes = 0;
-  const Graph& graph = job_.graph->graph;
-  for (const Parameter& p : graph.parameters())
-    bytes += num_elements(graph.value(p.value).shape) * size_of(graph.value(p.value).dtype);
-  for (const ParameterTraining& p : job_.graph->parameters)
-    for (ValueId state : p.states) bytes += num_elements(graph.value(state).shape) * size_of(graph.value(state).dtype);
-  facts.checkpoint_bytes = Bytes(bytes);
-  std::error_code error;
-  std::filesystem::path existing = std::filesystem::absolute(checkpoint_directory_);
-  while (!std::filesystem::exists(existing, error) && existing.has_parent_path() && existing != existing.parent_path())
-    existing = existing.parent_path();
-  facts.free_bytes = Bytes(static_cast<int64_t>(std::filesystem::space(existing, error).available));
+  facts.checkpoint_bytes = checkpoint_bytes(job_);
+  facts.free_bytes = free_bytes_at(checkpoint_directory_);
   progress_->note(banner_text(job_, facts));
   if (step_ > 0) progress_->note(fmt::format("resumed   from step {} in {}", step_, resumed_from_));
 }
@@ -324,37 +231,6 @@ Status Trainer::barrier() {
   ALTIPLANO_ASSIGN(Event event, communicator_->collective(executor_->communicator_group(GroupId(0)), call,
                                                           StreamKind::kCollective, {}));
   return communicator_->wait(event);
-}
-
-Status Trainer::save() {
-  if (saved_step_ == step_) return Status::ok();
-  report_.set(RankPhase::kSaving, step_);
-  auto begin = std::chrono::steady_clock::now();
-  if (is_first_rank()) discard_unfinished(checkpoint_directory_, step_);
-  ALTIPLANO_RETURN_IF_ERROR(barrier());
-  ALTIPLANO_ASSIGN(SavedState state, SavedState::take(*executor_));
-  ALTIPLANO_RETURN_IF_ERROR(save_shard(checkpoint_directory_, step_, environment_.rank.value, state.parts()));
-  ALTIPLANO_RETURN_IF_ERROR(barrier());
-  if (is_first_rank()) {
-    CheckpointInfo info;
-    info.step = step_;
-    info.samples_consumed = samples_;
-    info.world_size = environment_.world_size;
-    info.run_id = run_id_;
-    info.model_fingerprint = model_fingerprint(options_);
-    info.architecture = model_architecture(options_);
-    info.plan = job_.plan.to_yaml();
-    ALTIPLANO_ASSIGN(
-        PublishReport report,
-        publish_checkpoint(checkpoint_directory_, info, static_cast<int>(options_.get_int("checkpoint.keep_last"))));
-    std::vector<std::string> kept;
-    for (int64_t step : report.kept) kept.push_back(std::to_string(step));
-    Seconds took(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-    progress_->note(fmt::format("checkpoint step {} saved in {} ({}), kept {}", step_, to_string(took),
-                                to_string(Bytes(report.bytes)), join(kept, ", ")));
-  }
-  saved_step_ = step_;
-  return barrier();
 }
 
 }  // namespace altiplano

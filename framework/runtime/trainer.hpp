@@ -45,15 +45,19 @@ class Trainer {
         report_(report),
         stop_requested_(std::move(stop_requested)) {}
   Status open(Rendezvous& rendezvous);
-  Result<std::optional<Checkpoint>> choose_checkpoint(Rendezvous& rendezvous);
   Status start(Rendezvous& rendezvous);
-  Status restore(const Checkpoint& checkpoint);
+  Status take_folder();
+  Status check_start(const Checkpoint& checkpoint);
+  Status begin_run();
+  Status go_on_from(const FoundCheckpoint& found);
+  Status open_outputs();
   Result<bool> step();
   Status validate();
   Status save();
   Result<NotFinite> find_not_finite(const StepScalars& scalars);
+  Status try_save();
+  Result<CheckpointInfo> checkpoint_info() const;
   Status check_divergence(const StepMetrics& metrics);
-  Result<std::optional<Checkpoint>> find_and_lock();
   Status report_memory();
   Status barrier();
   void show_banner(const std::string& comm, const std::string& host);
@@ -76,8 +80,10 @@ class Trainer {
   std::unique_ptr<Progress> progress_;
   std::string checkpoint_directory_, run_id_;
   std::string resumed_from_;
+  std::vector<std::string> notices_;  ///< of the first rank: what has changed since the checkpoint
   std::optional<FileLock> run_lock_;  ///< of the first rank: one job at a time in a run's folder
-  int64_t step_ = 0, samples_ = 0, saved_step_ = -1, skipped_in_a_row_ = 0;
+  int64_t attempt_ = 1;               ///< of the run; what the first rank's manifests say
+  int64_t step_ = 0, samples_ = 0, skipped_in_a_row_ = 0;
   TrainSummary summary_;
 };
 

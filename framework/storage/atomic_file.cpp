@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -69,8 +70,8 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
   AtomicFile file;
   file.path_ = path;
   std::string temporary = fmt::format("{}.tmp-{}", path, ::getpid());
+  file.temporary_ = temporary;  // removed even when it could be made but not closed
   ALTIPLANO_RETURN_IF_ERROR(write_all(temporary, ""));
-  file.temporary_ = temporary;
   return file;
 }
 
@@ -122,6 +123,15 @@ Status publish_directory(const std::string& from, const std::string& to) {
   return sync_directory(parent_of(to));
 }
 
+Result<bool> exchange(const std::string& a, const std::string& b) {
+  if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) != 0) {
+    if (errno == EINVAL || errno == ENOSYS) return false;
+    return failed(b, "put in place");
+  }
+  ALTIPLANO_RETURN_IF_ERROR(sync_directory(parent_of(b)));
+  return true;
+}
+
 Result<std::string> read_file(const std::string& path) {
   Descriptor file(path, O_RDONLY);
   if (!file.is_open()) return failed(path, "opened");
@@ -134,6 +144,20 @@ Result<std::string> read_file(const std::string& path) {
     if (read == 0) return content;
     content.append(block, static_cast<size_t>(read));
   }
+}
+
+Status read_file_range(const std::string& path, int64_t offset, void* data, size_t bytes) {
+  Descriptor file(path, O_RDONLY);
+  if (!file.is_open()) return failed(path, "opened");
+  auto* at = static_cast<char*>(data);
+  while (bytes > 0) {
+    ssize_t read = ::pread(file.get(), at, bytes, offset);
+    if (read < 0 && errno == EINTR) continue;
+    if (read < 0) return failed(path, "read");
+    if (read == 0) return runtime_failure("{}: ends {} bytes before it should", path, bytes);
+    at += read, offset += read, bytes -= static_cast<size_t>(read);
+  }
+  return Status::ok();
 }
 
 }  // namespace altiplano

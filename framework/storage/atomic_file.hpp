@@ -36,7 +36,11 @@ Status sync_directory(const std::string& path);
 /// Syncs `from` itself (the files in it were synced by their writers), renames it to `to`, syncs the parent. Fails when
 /// `to` exists.
 Status publish_directory(const std::string& from, const std::string& to);
+/// Swaps what two names of one folder mean, in one instant, and syncs that folder. False: this file system cannot.
+Result<bool> exchange(const std::string& a, const std::string& b);
 /// Whole file as text. The message has the path and the system's reason.
 Result<std::string> read_file(const std::string& path);
+/// `bytes` bytes from `offset` on, all of them or a failure.
+Status read_file_range(const std::string& path, int64_t offset, void* data, size_t bytes);
 
 }  // namespace altiplano

@@ -1,8 +1,10 @@
 #include "framework/storage/hdf5_file.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "framework/storage/hdf5_detail.hpp"
+#include "framework/storage/hdf5_write_driver.hpp"
 
 namespace altiplano {
 namespace {
@@ -105,8 +107,12 @@ Result<Hdf5File> Hdf5File::create(const std::string& path) {
   Lock lock;
   Hdf5File file;
   file.path_ = path;
+  file.error_ = std::make_unique<hdf5::WriteError>();
   Handle access = file_access();
-  file.file_ = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get());
+  if (hdf5::use_write_driver(access.get(), file.error_.get()))
+    file.file_ = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get());
+  if (file.file_ < 0 && file.error_->number != 0)
+    return runtime_failure("{}: cannot be created: {}", path, std::strerror(file.error_->number));
   if (file.file_ < 0) return failure(path, "", "created");
   return file;
 }
@@ -122,13 +128,19 @@ Result<Hdf5File> Hdf5File::open(const std::string& path) {
 }
 
 Hdf5File::Hdf5File(Hdf5File&& other) noexcept
-    : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)), opened_(std::exchange(other.opened_, {})) {}
+    : path_(std::move(other.path_)),
+      file_(std::exchange(other.file_, -1)),
+      error_(std::move(other.error_)),
+      opened_(std::exchange(other.opened_, {})) {}
+
+Hdf5File::Hdf5File() = default;
 
 Hdf5File& Hdf5File::operator=(Hdf5File&& other) noexcept {
   if (this == &other) return *this;
   release();
   path_ = std::move(other.path_);
   file_ = std::exchange(other.file_, -1);
+  error_ = std::move(other.error_);
   opened_ = std::exchange(other.opened_, {});
   return *this;
 }
@@ -154,7 +166,12 @@ Status Hdf5File::close() {
   opened_.clear();
   hid_t file = std::exchange(file_, -1);
   if (file >= 0 && H5Fclose(file) < 0 && status.is_ok()) status = failure(path_, "", "closed");
-  return status;
+  return status.is_ok() ? check_written() : status;
+}
+
+Status Hdf5File::check_written() const {
+  if (!error_ || error_->number == 0) return Status::ok();
+  return runtime_failure("{}: cannot be written: {}", path_, std::strerror(error_->number));
 }
 
 Result<int64_t> Hdf5File::dataset(const std::string& name) const {
@@ -228,7 +245,7 @@ Status Hdf5File::transfer(bool is_write, const std::string& name, const Extents&
   hid_t type = hdf5::memory_type(described.type);
   herr_t done = is_write ? H5Dwrite(id, type, memory_space.get(), file_space.get(), H5P_DEFAULT, memory.data)
                          : H5Dread(id, type, memory_space.get(), file_space.get(), H5P_DEFAULT, memory.data);
-  if (done >= 0) return Status::ok();
+  if (done >= 0) return is_write ? check_written() : Status::ok();
   return failure(path_, fmt::format("dataset '{}' box {}", name, box_text(origin, extents)),
                  is_write ? "written" : "read");
 }
@@ -256,6 +273,14 @@ Result<DatasetInfo> Hdf5File::info(const std::string& name) const {
   if (!is_supported(type.get()))
     return runtime_failure("{}: dataset '{}' has an element type not used here", path_, name);
   return DatasetInfo{element_type(type.get(), H5Aexists(id, "dtype") > 0), extents_of(space.get())};
+}
+
+Result<int64_t> Hdf5File::data_offset(const std::string& name) const {
+  Lock lock;
+  ALTIPLANO_ASSIGN(hid_t id, dataset(name));
+  haddr_t address = H5Dget_offset(id);
+  H5Eclear2(H5E_DEFAULT);
+  return address == HADDR_UNDEF ? int64_t{-1} : static_cast<int64_t>(address);
 }
 
 bool Hdf5File::has(const std::string& name) const {

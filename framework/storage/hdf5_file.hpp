@@ -6,6 +6,7 @@
 // Status, with file and dataset named. Thread-safe: Debian's HDF5 is not, so every call holds one lock of the process.
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,10 @@ struct VirtualPart {
   Extents origin, extents;
 };
 
+namespace hdf5 {
+struct WriteError;
+}
+
 class Hdf5File {
  public:
   /// Truncates. The writer publishes with AtomicFile, so nobody else has the path open.
@@ -50,7 +55,7 @@ class Hdf5File {
   ~Hdf5File();
 
   const std::string& path() const { return path_; }
-  /// Flushes and closes; write errors (disk full) surface here at the latest.
+  /// Flushes and closes; write errors (disk full) surface here at the latest, with the system's reason.
   Status close();
 
   /// Groups on the way are created. A scalar has empty extents; extents of 0 are fine.
@@ -68,6 +73,8 @@ class Hdf5File {
   Status read_into(const std::string& name, const Extents& origin, const Extents& extents, void* data,
                    const Extents& memory, const Extents& at) const;
   Result<DatasetInfo> info(const std::string& name) const;
+  /// Byte of the file where the elements of a contiguous dataset begin; -1: chunked, virtual or never written.
+  Result<int64_t> data_offset(const std::string& name) const;
   bool has(const std::string& name) const;
   /// Paths of all datasets, sorted.
   Result<std::vector<std::string>> dataset_names() const;
@@ -82,7 +89,8 @@ class Hdf5File {
   Result<double> double_attribute(const std::string& object, const std::string& key) const;
 
  private:
-  Hdf5File() = default;
+  Hdf5File();
+  Status check_written() const;
   Result<int64_t> dataset(const std::string& name) const;
   Status finish_dataset(const std::string& name, ElementType type, int64_t id);
   Status read_number(const std::string& object, const std::string& key, int64_t type, void* value) const;
@@ -97,6 +105,7 @@ class Hdf5File {
 
   std::string path_;
   int64_t file_ = -1;                              ///< hid_t
+  std::unique_ptr<hdf5::WriteError> error_;        ///< of a file being written
   mutable std::map<std::string, int64_t> opened_;  ///< datasets kept open, by name
 };
 

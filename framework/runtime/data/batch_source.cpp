@@ -189,6 +189,12 @@ const TokenFile& BatchSource::first_file() const {
   return train_.empty() ? own_validation_->windows.file() : train_[0].windows.file();
 }
 
+std::vector<const TokenFile*> BatchSource::training_files() const {
+  std::vector<const TokenFile*> files;
+  for (const Source& source : train_) files.push_back(&source.windows.file());
+  return files;
+}
+
 Status BatchSource::read_training(int64_t first, int64_t count, Batch& batch) const {
   resize(batch, count, options_.seq_length);
   for (int64_t i = 0; i < count; ++i) {

@@ -49,6 +49,8 @@ class BatchSource {
   std::string training_name() const;
   /// The file whose tokenizer all share.
   const TokenFile& first_file() const;
+  /// In the order of the options.
+  std::vector<const TokenFile*> training_files() const;
 
   /// Samples first .. first+count of the run, counted over all epochs and ranks: step s of a run begins at s *
   /// global_batch_size, and a rank asks for its part of them. Reuses the batch's memory.

@@ -44,7 +44,7 @@ std::vector<Wrong> key_mistakes() {
       {"key in the wrong section", "data: {betas: [0.9, 0.95]}\n",
        "job.yaml:6:8: data.betas: unknown key; did you mean optimizer.betas?"},
       {"unknown key without a neighbour", "checkpoint: {compression: 3}\n",
-       "job.yaml:6:14: checkpoint.compression: unknown key; known keys of checkpoint: every_steps, keep_last, dir"},
+       "job.yaml:6:14: checkpoint.compression: unknown key; known keys of checkpoint: every_steps, keep_last, keep_every, dir"},
       {"key of another tool", "slurm_settings: 1\n",
        "job.yaml:6:1: slurm_settings: unknown key; known sections: run, model, data, train, optimizer, lr_scheduler, "
        "parallel, comm, device, checkpoint, cluster, plugins, memory"},

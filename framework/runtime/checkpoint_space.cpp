@@ -1,0 +1,61 @@
+#include "framework/runtime/checkpoint_space.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "framework/checkpoint/layout.hpp"
+
+namespace altiplano {
+
+Bytes checkpoint_bytes(const Job& job) {
+  const Graph& graph = job.graph->graph;
+  int64_t bytes = 0;
+  auto add = [&](ValueId id) { bytes += num_elements(graph.value(id).shape) * size_of(graph.value(id).dtype); };
+  for (const Parameter& p : graph.parameters()) add(p.value);
+  for (const ParameterTraining& p : job.graph->parameters)
+    for (ValueId state : p.states) add(state);
+  return Bytes(bytes);
+}
+
+Bytes free_bytes_at(const std::string& path) {
+  std::error_code error;
+  std::filesystem::path existing = std::filesystem::absolute(path);
+  while (!std::filesystem::exists(existing, error) && existing != existing.parent_path())
+    existing = existing.parent_path();
+  return Bytes(static_cast<int64_t>(std::filesystem::space(existing, error).available));
+}
+
+KeepRule keep_rule(const Options& options) {
+  return {options.get_int("checkpoint.keep_last"), options.get_int("checkpoint.keep_every")};
+}
+
+SpaceForecast forecast_space(const Job& job) {
+  const Options& options = job.config.options;
+  SpaceForecast forecast;
+  forecast.directory = options.get_string("checkpoint.dir");
+  forecast.each = checkpoint_bytes(job);
+  forecast.free = free_bytes_at(forecast.directory);
+  forecast.most = most_checkpoints(keep_rule(options), options.get_int("checkpoint.every_steps"),
+                                   options.get_int("train.max_steps"));
+  forecast.there = static_cast<int64_t>(list_step_folders(forecast.directory).size());
+  return forecast;
+}
+
+Result<std::optional<std::string>> check_space(const SpaceForecast& forecast) {
+  if (forecast.free < forecast.each)
+    return invalid_argument(
+        "checkpoint.dir: {}: one checkpoint takes {}, only {} are free there; free some space or use another "
+        "checkpoint.dir",
+        forecast.directory, to_string(forecast.each), to_string(forecast.free));
+  const int64_t to_come = std::max<int64_t>(0, forecast.most - forecast.there);
+  // Divided, not multiplied: the product may be larger than 64 bits.
+  if (forecast.each.value == 0 || to_come <= forecast.free.value / forecast.each.value)
+    return std::optional<std::string>();
+  return std::optional<std::string>(fmt::format(
+      "checkpoint.dir: {}: {} more checkpoints of {} will lie there, but only {} are free, enough for {}; lower "
+      "checkpoint.keep_last or keep_every, or free some space",
+      forecast.directory, to_come, to_string(forecast.each), to_string(forecast.free),
+      forecast.free.value / forecast.each.value));
+}
+
+}  // namespace altiplano

@@ -1,0 +1,30 @@
+#pragma once
+// Will the checkpoints of a run fit where they are to go? Asked before the first step, so that a full disk is news at
+// the start and not at the end.
+#include <optional>
+#include <string>
+
+#include "framework/checkpoint/retention.hpp"
+#include "framework/runtime/job.hpp"
+
+namespace altiplano {
+
+/// Of one checkpoint: parameters, master weights and optimizer state; files add a few KiB per tensor.
+Bytes checkpoint_bytes(const Job& job);
+/// On the file system that `path`, or the nearest folder above it that exists, lies on.
+Bytes free_bytes_at(const std::string& path);
+/// checkpoint.keep_last and checkpoint.keep_every.
+KeepRule keep_rule(const Options& options);
+
+struct SpaceForecast {
+  std::string directory;
+  Bytes each, free;
+  int64_t most = 1;   ///< that lie there at one time, the one being written included
+  int64_t there = 0;  ///< that lie there already
+};
+SpaceForecast forecast_space(const Job& job);
+
+/// Refused: not even one more fits. A notice: one fits, but not all that will be kept. Nothing: all fit.
+Result<std::optional<std::string>> check_space(const SpaceForecast& forecast);
+
+}  // namespace altiplano

@@ -1,0 +1,149 @@
+// The trainer and its checkpoints: what it starts from, what it saves.
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "framework/base/text.hpp"
+#include "framework/runtime/checkpoint_space.hpp"
+#include "framework/runtime/rank_state.hpp"
+#include "framework/runtime/resume.hpp"
+#include "framework/runtime/trainer.hpp"
+
+namespace altiplano {
+
+namespace {
+
+void note(const std::string& text) {
+  fmt::print(stderr, "note: {}\n", text);
+}
+
+}  // namespace
+
+/// First rank: takes the run's folder for this job, and says when its checkpoints will not all fit.
+Status Trainer::take_folder() {
+  const std::string run = options_.get_string("run.dir");
+  std::error_code error;
+  std::filesystem::create_directories(run, error);
+  const std::string owner = fmt::format("job {}, process {}", environment_.job_id, ::getpid());
+  ALTIPLANO_ASSIGN(run_lock_, FileLock::take(run + "/lock", owner));
+  ALTIPLANO_ASSIGN(const std::optional<std::string> too_small, check_space(forecast_space(job_)));
+  if (too_small) note(*too_small);
+  return Status::ok();
+}
+
+/// First rank, of the checkpoint to start from; nothing is read yet.
+Status Trainer::check_start(const Checkpoint& checkpoint) {
+  ALTIPLANO_ASSIGN(notices_, check_resume(job_, *source_, checkpoint));
+  return Status::ok();
+}
+
+/// Finds the state to start from and opens what the first rank writes.
+Status Trainer::start(Rendezvous& rendezvous) {
+  checkpoint_directory_ = options_.get_string("checkpoint.dir");
+  rate_ = {options_.get_string("lr_scheduler.name"), options_.get_float("optimizer.lr"),
+           options_.get_float("lr_scheduler.min_lr"), options_.get_int("lr_scheduler.warmup_steps"),
+           options_.get_int("lr_scheduler.decay_steps")};
+  ALTIPLANO_RETURN_IF_ERROR(executor_->initialize(job_.graph->seed));
+  Status folder = is_first_rank() ? take_folder() : Status::ok();
+  ResumeRequest request;
+  request.directory = checkpoint_directory_;
+  request.resume = options_.get_string("train.resume");
+  request.check = [this](const Checkpoint& checkpoint) { return check_start(checkpoint); };
+  request.restore = [this](const Checkpoint& checkpoint) { return restore_state(*executor_, checkpoint); };
+  request.ready = folder;
+  ALTIPLANO_ASSIGN(const FoundCheckpoint found, restore_together(rendezvous, request));
+  ALTIPLANO_RETURN_IF_ERROR(found.checkpoint ? go_on_from(found) : begin_run());
+  ALTIPLANO_RETURN_IF_ERROR(barrier());
+  summary_.first_step = step_ + 1;
+  return is_first_rank() ? open_outputs() : Status::ok();
+}
+
+Status Trainer::begin_run() {
+  run_id_ = fmt::format("{:016x}", fingerprint(environment_.job_id + options_.to_string()));
+  return check_no_other_run(checkpoint_directory_, run_id_);
+}
+
+Status Trainer::go_on_from(const FoundCheckpoint& found) {
+  const CheckpointInfo& info = found.checkpoint->manifest().info;
+  step_ = info.step;
+  samples_ = info.samples_consumed;
+  run_id_ = info.run_id;
+  resumed_from_ = found.checkpoint->path();
+  if (!is_first_rank()) return Status::ok();
+  attempt_ = next_attempt(checkpoint_directory_, info);
+  for (const SkippedCheckpoint& skipped : found.skipped)
+    note(fmt::format("checkpoint {} skipped: {}", skipped.path, skipped.reason));
+  for (const std::string& notice : notices_) note(fmt::format("resuming from step {}: {}", step_, notice));
+  return Status::ok();
+}
+
+/// First rank, after every rank has its state: what dead jobs left goes, metrics and step lines begin.
+Status Trainer::open_outputs() {
+  for (const std::string& path : remove_unfinished(checkpoint_directory_))
+    note(fmt::format("{}: a save or removal that never finished; removed", path));
+  ALTIPLANO_ASSIGN(const int64_t abandoned, metrics_.open(options_.get_string("run.dir") + "/metrics.jsonl", step_));
+  if (abandoned > 0)
+    note(
+        fmt::format("metrics.jsonl: {} lines of steps after {} removed: the run goes on from there", abandoned, step_));
+  progress_ =
+      std::make_unique<Progress>(step_ + 1, options_.get_int("train.max_steps"), options_.get_int("train.log_every"),
+                                 environment_.terminal_columns, program_.peak());
+  return Status::ok();
+}
+
+/// What a later start wants to know of this one.
+Result<CheckpointInfo> Trainer::checkpoint_info() const {
+  CheckpointInfo info;
+  info.step = step_;
+  info.samples_consumed = samples_;
+  info.world_size = environment_.world_size;
+  info.attempt = attempt_;
+  info.run_id = run_id_;
+  info.model_fingerprint = model_fingerprint(options_);
+  info.architecture = model_architecture(options_);
+  info.plan = job_.plan.to_yaml();
+  ALTIPLANO_ASSIGN(const Settings settings, training_settings(job_, *source_));
+  info.state = state_with(settings);
+  return info;
+}
+
+/// A save that fails (a full disk) leaves the older checkpoints and costs no training: the next one is tried at its
+/// time. The last one has to succeed.
+Status Trainer::save() {
+  report_.set(RankPhase::kSaving, step_);
+  const bool is_last = summary_.stopped_early || step_ == options_.get_int("train.max_steps");
+  Status status = try_save();
+  if (!status.is_ok() && (is_last || status.code() != StatusCode::kRuntimeFailure)) return status;
+  if (!status.is_ok() && is_first_rank()) {
+    discard_unfinished(checkpoint_directory_, step_);
+    note(fmt::format("checkpoint step {} not saved: {}; training goes on, the next save is at step {}", step_,
+                     status.to_string(), step_ + options_.get_int("checkpoint.every_steps")));
+  }
+  return barrier();
+}
+
+/// Every rank writes its shard; the first rank publishes when all are there. Fails on the ranks that noticed: the first
+/// one always does.
+Status Trainer::try_save() {
+  auto begin = std::chrono::steady_clock::now();
+  if (is_first_rank()) discard_unfinished(checkpoint_directory_, step_);
+  ALTIPLANO_RETURN_IF_ERROR(barrier());
+  auto state = SavedState::take(*executor_);
+  Status written = state.is_ok() ? save_shard(checkpoint_directory_, step_, environment_.rank.value, state->parts())
+                                 : state.status();
+  if (!written.is_ok() && !is_first_rank())
+    note(fmt::format("rank {}: {}", environment_.rank.value, written.to_string()));
+  ALTIPLANO_RETURN_IF_ERROR(barrier());
+  if (!written.is_ok() || !is_first_rank()) return written;
+  ALTIPLANO_ASSIGN(const CheckpointInfo info, checkpoint_info());
+  ALTIPLANO_ASSIGN(const PublishReport report, publish_checkpoint(checkpoint_directory_, info, keep_rule(options_)));
+  std::vector<std::string> kept;
+  for (int64_t step : report.kept) kept.push_back(std::to_string(step));
+  Seconds took(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  progress_->note(fmt::format("checkpoint step {} saved in {} ({}), kept {}", step_, to_string(took),
+                              to_string(Bytes(report.bytes)), join(kept, ", ")));
+  return Status::ok();
+}
+
+}  // namespace altiplano
