@@ -1,15 +1,19 @@
 // altiplano ckpt: what checkpoints there are, what is in one, whether it is whole.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
 
 #include "framework/base/text.hpp"
 #include "framework/base/units.hpp"
+#include "framework/checkpoint/compare.hpp"
 #include "framework/checkpoint/layout.hpp"
+#include "framework/checkpoint/prune.hpp"
 #include "framework/checkpoint/restore.hpp"
 #include "framework/cli/commands.hpp"
+#include "framework/runtime/resume_settings.hpp"
 #include "framework/storage/atomic_file.hpp"
 
 namespace altiplano {
@@ -18,8 +22,11 @@ namespace {
 namespace fs = std::filesystem;
 
 struct CkptArguments {
-  std::string path;
+  std::string path, other;
   bool show_plan = false;
+  double tolerance = 0;
+  KeepRule keep;
+  bool dry_run = false, damaged = false;
 };
 
 std::string latest_name(const std::string& directory) {
@@ -33,6 +40,9 @@ Status list(const CkptArguments& arguments) {
     return Status(StatusCode::kNoCheckpoint, fmt::format("{}: has no folder named step-<number>", arguments.path));
   }
   std::string latest = latest_name(arguments.path);
+  if (std::ranges::none_of(folders, [&](const StepFolder& f) { return fs::path(f.path).filename() == latest; }))
+    fmt::print("note: {}/{} names {}, which is not there; a resume takes the newest complete one\n", arguments.path,
+               kLatestName, latest.empty() ? "nothing" : latest);
   fmt::print("{:>10}  {:>11}  {:>5}  {:<24} {}\n", "step", "size", "ranks", "run", "state");
   for (const StepFolder& folder : folders) {
     auto checkpoint = Checkpoint::open(folder.path, CheckLevel::kSizes);
@@ -46,7 +56,8 @@ Status list(const CkptArguments& arguments) {
     fmt::print("{:>10}  {:>11}  {:>5}  {:<24} complete{}\n", folder.step, to_string(Bytes(manifest.num_bytes())),
                manifest.info.world_size, manifest.info.run_id, is_latest ? ", latest" : "");
   }
-  for (const std::string& path : list_leftovers(arguments.path)) fmt::print("unfinished  {}\n", path);
+  for (const std::string& path : list_leftovers(arguments.path))
+    fmt::print("unfinished  {} ({})\n", path, unfinished_step(path) ? "a save" : "a removal");
   return Status::ok();
 }
 
@@ -70,18 +81,28 @@ void print_tensors(const Manifest& manifest) {
   }
 }
 
+void print_settings(const CheckpointInfo& info) {
+  const Settings settings = settings_of(info.state);
+  if (settings.empty())
+    fmt::print("state       {}\n", info.state);
+  else
+    fmt::print("settings    what a resume compares\n");
+  for (const auto& [key, value] : settings) fmt::print("  {}: {}\n", key, value);
+}
+
 Status inspect(const CkptArguments& arguments) {
   ALTIPLANO_ASSIGN(FoundCheckpoint found, find_checkpoint("", arguments.path, CheckLevel::kSizes));
   const Manifest& manifest = found.checkpoint->manifest();
   const CheckpointInfo& info = manifest.info;
   fmt::print("checkpoint  {}\n", found.checkpoint->path());
   fmt::print("step        {}, {} samples consumed\n", info.step, with_thousands(info.samples_consumed));
-  fmt::print("run         {}, written by Altiplano {}\n", info.run_id, manifest.written_by);
+  fmt::print("run         {}, start {} of it, written by Altiplano {}\n", info.run_id, info.attempt,
+             manifest.written_by);
   fmt::print("shards      {} of {} ranks, {}\n", manifest.shards.size(), info.world_size,
              to_string(Bytes(manifest.num_bytes())));
   fmt::print("model       {}\n", info.model_fingerprint);
   for (const auto& [field, value] : info.architecture) fmt::print("  {}: {}\n", field, value);
-  fmt::print("state       {}\n", info.state);
+  print_settings(info);
   print_tensors(manifest);
   if (arguments.show_plan) fmt::print("plan\n{}", info.plan);
   return Status::ok();
@@ -107,6 +128,49 @@ Status verify(const CkptArguments& arguments) {
   return runtime_failure("{} of {} checkpoints damaged", num_damaged, paths.size());
 }
 
+/// One checkpoint, or the newest of a folder, every byte checked.
+Result<Checkpoint> open_one(const std::string& path) {
+  ALTIPLANO_ASSIGN(FoundCheckpoint found, find_checkpoint("", path, CheckLevel::kChecksums));
+  return std::move(*found.checkpoint);
+}
+
+Status diff(const CkptArguments& arguments) {
+  ALTIPLANO_ASSIGN(const Checkpoint first, open_one(arguments.path));
+  ALTIPLANO_ASSIGN(const Checkpoint second, open_one(arguments.other));
+  ALTIPLANO_ASSIGN(const CheckpointDifference difference, compare_checkpoints(first, second));
+  fmt::print("first       {}\nsecond      {}\n", first.path(), second.path());
+  for (const std::string& fact : difference.facts) fmt::print("  {}\n", fact);
+  size_t num_beyond = 0;
+  for (const TensorDifference& tensor : difference.tensors) {
+    num_beyond += !tensor.what.empty() || tensor.largest > arguments.tolerance;
+    fmt::print("  {:<40} {}\n", tensor.name,
+               !tensor.what.empty() ? tensor.what
+                                    : fmt::format("{} elements differ, by {:.3g} at most",
+                                                  with_thousands(tensor.num_differing), tensor.largest));
+  }
+  fmt::print("tensors     {} of {} the same, bit by bit\n", difference.num_tensors - difference.tensors.size(),
+             difference.num_tensors);
+  if (num_beyond == 0) return Status::ok();
+  return runtime_failure("{} of {} tensors differ by more than {}", num_beyond, difference.num_tensors,
+                         arguments.tolerance);
+}
+
+Status prune(const CkptArguments& arguments) {
+  ALTIPLANO_ASSIGN(const PrunePlan plan, plan_prune(arguments.path, arguments.keep, arguments.damaged));
+  const char* verb = arguments.dry_run ? "would remove" : "removed";
+  if (!arguments.dry_run) ALTIPLANO_RETURN_IF_ERROR(prune_checkpoints(arguments.path, plan));
+  Bytes freed;
+  for (const PrunableCheckpoint& one : plan.removed) {
+    fmt::print("{:<13} {}, {}\n", verb, one.path, to_string(Bytes(one.bytes)));
+    freed += Bytes(one.bytes);
+  }
+  for (const SkippedCheckpoint& one : plan.damaged)
+    fmt::print("{:<13} {}: {}\n", plan.removes_damaged ? verb : "damaged", one.path, one.reason);
+  for (const PrunableCheckpoint& one : plan.kept) fmt::print("{:<13} {}\n", "kept", one.path);
+  fmt::print("{} checkpoints, {}\n", plan.removed.size(), to_string(freed));
+  return Status::ok();
+}
+
 using Action = Status (*)(const CkptArguments&);
 
 CLI::App* add_action(CLI::App& ckpt, int& exit_code, const std::string& name, const std::string& help,
@@ -124,7 +188,9 @@ void add_ckpt_command(CLI::App& app, int& exit_code) {
   CLI::App* ckpt = add_command(app, "ckpt", "Look at checkpoints", R"(
     altiplano ckpt ls runs/quickstart/checkpoints
     altiplano ckpt inspect runs/quickstart/checkpoints/step-00000300
-    altiplano ckpt verify runs/quickstart/checkpoints)");
+    altiplano ckpt verify runs/quickstart/checkpoints
+    altiplano ckpt diff runs/a/checkpoints runs/b/checkpoints
+    altiplano ckpt prune runs/quickstart/checkpoints --keep-last 2 --dry-run)");
   ckpt->require_subcommand(1);
   add_action(*ckpt, exit_code, "ls", "List the checkpoints of a folder, newest first", R"(
     altiplano ckpt ls runs/quickstart/checkpoints)",
@@ -137,6 +203,26 @@ void add_ckpt_command(CLI::App& app, int& exit_code) {
   add_action(*ckpt, exit_code, "verify", "Read every byte and compare it with the checksums; exit 1 on damage", R"(
     altiplano ckpt verify runs/quickstart/checkpoints)",
              arguments, &verify);
+  CLI::App* compared = add_action(*ckpt, exit_code, "diff",
+                                  "Compare two checkpoints, whatever plans wrote them; exit 1 when tensors differ", R"(
+    altiplano ckpt diff runs/a/checkpoints/step-00000400 runs/b/checkpoints/step-00000400
+    altiplano ckpt diff runs/a/checkpoints runs/b/checkpoints --tolerance 1e-6)",
+                                  arguments, &diff);
+  compared->add_option("other", arguments->other, "What to compare it with")->required();
+  compared->add_option("--tolerance", arguments->tolerance, "Largest |a - b| that counts as equal (default 0)")
+      ->check(CLI::NonNegativeNumber);
+  CLI::App* pruned =
+      add_action(*ckpt, exit_code, "prune", "Remove old checkpoints; the newest one that is whole always stays", R"(
+    altiplano ckpt prune runs/quickstart/checkpoints --keep-last 2 --dry-run
+    altiplano ckpt prune runs/quickstart/checkpoints --keep-last 2 --keep-every 1000)",
+                 arguments, &prune);
+  pruned->add_option("--keep-last", arguments->keep.last, "Newest ones that stay")
+      ->required()
+      ->check(CLI::Range(1, 1000000));
+  pruned->add_option("--keep-every", arguments->keep.every, "Steps that are multiples of this stay too")
+      ->check(CLI::Range(1, 1000000000));
+  pruned->add_flag("--damaged", arguments->damaged, "Remove those that are damaged, too");
+  pruned->add_flag("--dry-run", arguments->dry_run, "Only show what would be removed");
 }
 
 }  // namespace altiplano
