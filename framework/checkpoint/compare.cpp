@@ -100,7 +100,8 @@ std::string type_text(const PartRecord& part) {
 /// `second` is nothing when only the first has the tensor.
 Result<TensorDifference> compare_tensor(const Checkpoint& a, const Checkpoint& b, const PartRecord& first,
                                         const PartRecord* second) {
-  TensorDifference difference{.name = first.name};
+  TensorDifference difference;
+  difference.name = first.name;
   if (second == nullptr) {
     difference.what = "only in the first";
   } else if (first.dtype != second->dtype || first.global != second->global) {
@@ -129,7 +130,7 @@ Result<CheckpointDifference> compare_checkpoints(const Checkpoint& a, const Chec
   for (const auto& [name, part] : in_b) {
     if (in_a.contains(name)) continue;
     ++result.num_tensors;
-    result.tensors.push_back({.name = name, .what = "only in the second"});
+    result.tensors.push_back({name, "only in the second"});
   }
   return result;
 }
