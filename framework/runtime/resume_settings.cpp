@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/text.hpp"
+#include "framework/runtime/job_data.hpp"
 #include "framework/runtime/step_decision.hpp"
 #include "framework/storage/checksum.hpp"
 
@@ -27,7 +28,7 @@ constexpr Rule kRules[] = {
     {"train.precision", Change::kRefused, "parameters, master weights and states are saved in the other's types"},
     {"model.frozen", Change::kRefused, "only parameters that were trained have saved states"},
     {kTokenizer, Change::kRefused, "its ids mean other text than those the model has learned"},
-    {kContents, Change::kNoticed, "the position in the sample order goes on in the new text"},
+    {kContents, Change::kNoticed, "the count of samples consumed goes on in the new text"},
     {"train.global_batch_size", Change::kNoticed,
      "the samples consumed go on as they are; the learning rate counts steps, not samples"},
     {"train.seq_length", Change::kNoticed, "samples are cut anew, so that some text comes twice or not in this epoch"},
@@ -71,6 +72,23 @@ Result<std::string> contents_of(const TokenFile& file) {
     sums += checksum_text(checksum(ids.data(), ids.size() * sizeof(int32_t)));
   }
   return fmt::format("{} tokens, sum {}", with_thousands(tokens), checksum_text(checksum(sums.data(), sums.size())));
+}
+
+Result<std::string> tokenizer_of(const TokenFile& file) {
+  ALTIPLANO_ASSIGN(const uint64_t vocabulary, file.tokenizer_fingerprint());
+  return fmt::format("{} of {} ids, sum {}", file.info().tokenizer, with_thousands(file.info().vocab_size),
+                     checksum_text(vocabulary));
+}
+
+/// The files' contents; with their weights when there are several.
+Result<std::string> mix_of(const std::vector<WeightedFile>& files, const BatchSource& source) {
+  std::vector<std::string> parts;
+  for (const TokenFile* file : source.training_files()) {
+    ALTIPLANO_ASSIGN(const std::string contents, contents_of(*file));
+    const double weight = files[parts.size()].weight;
+    parts.push_back(files.size() == 1 ? contents : fmt::format("{} x ({})", weight, contents));
+  }
+  return join(parts, " + ");
 }
 
 std::string value_in(const Settings& settings, const std::string& key) {
@@ -130,9 +148,8 @@ Result<Settings> training_settings(const Job& job, const BatchSource& source) {
   if (options.get_string("lr_scheduler.name") == "constant")
     for (const char* unused : {"lr_scheduler.decay_steps", "lr_scheduler.min_lr"}) settings.erase(unused);
   settings["train.global_batch_size"] = std::to_string(job.plan.global_batch);
-  settings[kTokenizer] = fmt::format("{} of {} ids", source.train_file().info().tokenizer,
-                                     with_thousands(source.train_file().info().vocab_size));
-  ALTIPLANO_ASSIGN(settings[kContents], contents_of(source.train_file()));
+  ALTIPLANO_ASSIGN(settings[kTokenizer], tokenizer_of(source.first_file()));
+  ALTIPLANO_ASSIGN(settings[kContents], mix_of(job_data_options(job).train, source));
   return settings;
 }
 
