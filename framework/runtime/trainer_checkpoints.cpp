@@ -15,6 +15,7 @@ namespace altiplano {
 namespace {
 
 void note(const std::string& text) {
+  std::fflush(stdout);
   fmt::print(stderr, "note: {}\n", text);
 }
 
