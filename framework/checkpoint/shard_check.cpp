@@ -78,6 +78,8 @@ Result<Manifest> read_manifest(const std::string& path) {
   std::string file = path + "/" + kManifestName;
   std::error_code error;
   if (!fs::exists(path, error)) return runtime_failure("{}: there is no such folder", path);
+  if (!fs::is_directory(path, error))
+    return runtime_failure("{}: is a file; a checkpoint is a folder named step-<number>", path);
   if (!fs::exists(file, error)) return runtime_failure("{}: has no manifest, so it is no complete checkpoint", path);
   ALTIPLANO_ASSIGN(std::string text, read_file(file));
   return Manifest::from_json(text, file);

@@ -75,14 +75,15 @@ Status Trainer::go_on_from(const FoundCheckpoint& found) {
   attempt_ = next_attempt(checkpoint_directory_, info);
   for (const SkippedCheckpoint& skipped : found.skipped)
     note(fmt::format("checkpoint {} skipped: {}", skipped.path, skipped.reason));
+  for (const SkippedCheckpoint& unfinished : found.unfinished)
+    note(fmt::format("checkpoint step {} skipped: {}", unfinished.step, unfinished.reason));
   for (const std::string& notice : notices_) note(fmt::format("resuming from step {}: {}", step_, notice));
   return Status::ok();
 }
 
 /// First rank, after every rank has its state: what dead jobs left goes, metrics and step lines begin.
 Status Trainer::open_outputs() {
-  for (const std::string& path : remove_unfinished(checkpoint_directory_))
-    note(fmt::format("{}: a save or removal that never finished; removed", path));
+  remove_unfinished(checkpoint_directory_);
   ALTIPLANO_ASSIGN(const int64_t abandoned, metrics_.open(options_.get_string("run.dir") + "/metrics.jsonl", step_));
   if (abandoned > 0)
     note(
