@@ -264,10 +264,10 @@ Result<FoundCheckpoint> find_checkpoint(const std::string& directory, const std:
   return at_path(resume, level, excluded);
 }
 
-Status check_no_other_run(const std::string& directory, const std::string& run_id) {
+Status check_no_other_run(const std::string& directory, const std::string& run_id, bool counts_unreadable) {
   for (const StepFolder& folder : list_step_folders(directory)) {
     auto manifest = read_manifest(folder.path);
-    if (manifest && manifest->info.run_id == run_id) continue;
+    if (manifest ? manifest->info.run_id == run_id : !counts_unreadable) continue;
     return invalid_argument(
         "checkpoint.dir: {} holds {}{}; resume it (train.resume: auto) or use another checkpoint.dir", directory,
         fs::path(folder.path).filename().string(),

@@ -65,8 +65,8 @@ struct FoundCheckpoint {
 Result<FoundCheckpoint> find_checkpoint(const std::string& directory, const std::string& resume, CheckLevel level,
                                         const std::vector<SkippedCheckpoint>& excluded = {});
 
-/// A run that starts afresh must not share a directory with another run's checkpoints: the message says whose they are.
-/// Also those that cannot be read count as another's.
-Status check_no_other_run(const std::string& directory, const std::string& run_id);
+/// A run must not share a directory with another run's checkpoints: the message says whose they are. For a run that
+/// starts afresh those that cannot be read count as another's, too.
+Status check_no_other_run(const std::string& directory, const std::string& run_id, bool counts_unreadable = true);
 
 }  // namespace altiplano

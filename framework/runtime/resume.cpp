@@ -115,6 +115,7 @@ Result<std::vector<std::string>> check_resume(const Job& job, const BatchSource&
   };
   ALTIPLANO_RETURN_IF_ERROR(check_architecture(info, model_fingerprint(options), model_architecture(options), place)
                                 .with_context("while resuming from " + checkpoint.path()));
+  ALTIPLANO_RETURN_IF_ERROR(check_no_other_run(options.get_string("checkpoint.dir"), info.run_id, false));
   ALTIPLANO_ASSIGN(const Settings now, training_settings(job, source));
   auto notices = compare_settings(settings_of(info.state), now, options, info.step);
   if (!notices) return Status(notices.status()).with_context("while resuming from " + checkpoint.path());
