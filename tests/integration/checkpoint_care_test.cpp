@@ -44,7 +44,8 @@ BOOST_AUTO_TEST_CASE(what_the_saved_state_cannot_go_on_with_is_refused_with_both
   check_says(resume(job, up_to(4) + "optimizer.name=sgd"), 2,
              "\n  --set optimizer.name: now sgd, was adamw: the saved state is that of the other update rule");
   check_says(resume(job, up_to(4) + "train.precision=bf16"), 2, "\n  --set train.precision: now bf16, was fp32: ");
-  check_says(resume(job, up_to(4) + "model.frozen=[wte]"), 2, "\n  --set model.frozen: now [wte], was []: ");
+  check_says(resume(job, up_to(4) + "model.frozen=[embedding.token.weight]"), 2,
+             "\n  --set model.frozen: now [embedding.token.weight], was []: ");
   check_says(resume(job, up_to(4) + "model.num_hidden_layers=2"), 2,
              "\n  --set model.num_hidden_layers: got 2, expected 3");
   BOOST_TEST(read_steps(job / "run/metrics.jsonl").size() == 2u);
