@@ -167,7 +167,8 @@ Status prune(const CkptArguments& arguments) {
   for (const SkippedCheckpoint& one : plan.damaged)
     fmt::print("{:<13} {}: {}\n", plan.removes_damaged ? verb : "damaged", one.path, one.reason);
   for (const PrunableCheckpoint& one : plan.kept) fmt::print("{:<13} {}\n", "kept", one.path);
-  fmt::print("{} checkpoints, {}\n", plan.removed.size(), to_string(freed));
+  fmt::print("{:<13} {} of {}, {}\n", "in all", plan.removed.size(), plan.removed.size() + plan.kept.size(),
+             to_string(freed));
   return Status::ok();
 }
 
