@@ -6,7 +6,6 @@
 
 #include "framework/base/text.hpp"
 #include "framework/config/job_values.hpp"
-#include "framework/config/provenance.hpp"
 #include "framework/launch/inproc_rendezvous.hpp"
 #include "framework/plugin/registry.hpp"
 #include "framework/program/lowering.hpp"

@@ -50,7 +50,7 @@ class Trainer {
   Status check_start(const Checkpoint& checkpoint);
   Status begin_run();
   Status go_on_from(const FoundCheckpoint& found);
-  Status open_outputs();
+  Status open_outputs(const std::string& host);
   Result<bool> step();
   Status validate();
   Status save();

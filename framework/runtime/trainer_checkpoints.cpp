@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "framework/base/text.hpp"
+#include "framework/config/provenance.hpp"
 #include "framework/runtime/checkpoint_space.hpp"
 #include "framework/runtime/rank_state.hpp"
 #include "framework/runtime/resume.hpp"
@@ -57,7 +58,7 @@ Status Trainer::start(Rendezvous& rendezvous) {
   ALTIPLANO_RETURN_IF_ERROR(found.checkpoint ? go_on_from(found) : begin_run());
   ALTIPLANO_RETURN_IF_ERROR(barrier());
   summary_.first_step = step_ + 1;
-  return is_first_rank() ? open_outputs() : Status::ok();
+  return is_first_rank() ? open_outputs(rendezvous.host()) : Status::ok();
 }
 
 Status Trainer::begin_run() {
@@ -82,8 +83,16 @@ Status Trainer::go_on_from(const FoundCheckpoint& found) {
 }
 
 /// First rank, after every rank has its state: what dead jobs left goes, metrics and step lines begin.
-Status Trainer::open_outputs() {
+Status Trainer::open_outputs(const std::string& host) {
   remove_unfinished(checkpoint_directory_);
+  const StartFacts facts{host,
+                         environment_.job_id,
+                         environment_.world_size,
+                         !environment_.rendezvous.empty(),
+                         job_.plan.to_yaml(),
+                         job_.plan.file};
+  if (auto kept = write_provenance(job_.config, facts); !kept)  // a full disk ends no run that can train
+    note(fmt::format("provenance is not kept: {}", kept.status().to_string()));
   ALTIPLANO_ASSIGN(const int64_t abandoned, metrics_.open(options_.get_string("run.dir") + "/metrics.jsonl", step_));
   if (abandoned > 0)
     note(
