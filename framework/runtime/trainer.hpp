@@ -2,6 +2,7 @@
 // Trainer: the training loop of one rank. Restore or initialise, then per step: run the Program, decide, show; validate
 // and save on schedule; stop when any rank was asked to. All ranks take every decision alike, from totals that all
 // have.
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 #include "framework/checkpoint/restore.hpp"
 #include "framework/launch/rank_board.hpp"
 #include "framework/launch/rank_environment.hpp"
+#include "framework/runtime/agreement.hpp"
 #include "framework/runtime/batch_input.hpp"
 #include "framework/runtime/executor.hpp"
 #include "framework/runtime/job.hpp"
@@ -55,7 +57,9 @@ class Trainer {
   Status validate();
   Status save();
   Result<NotFinite> find_not_finite(const StepScalars& scalars);
-  Status try_save();
+  Agreement try_save();
+  Agreement agree_on_save(const Status& mine);
+  Status publish(std::chrono::steady_clock::time_point begin);
   Result<CheckpointInfo> checkpoint_info() const;
   Status check_divergence(const StepMetrics& metrics);
   Status report_memory();

@@ -5,7 +5,10 @@
 #include <filesystem>
 
 #include "framework/base/text.hpp"
+#include "framework/checkpoint/layout.hpp"
 #include "framework/config/provenance.hpp"
+#include "framework/launch/inproc_rendezvous.hpp"
+#include "framework/runtime/agreement.hpp"
 #include "framework/runtime/checkpoint_space.hpp"
 #include "framework/runtime/rank_state.hpp"
 #include "framework/runtime/resume.hpp"
@@ -18,6 +21,13 @@ namespace {
 void note(const std::string& text) {
   std::fflush(stdout);
   fmt::print(stderr, "note: {}\n", text);
+}
+
+/// What a run can go on from when its last save failed.
+std::string last_checkpoint_text(const std::string& directory) {
+  const auto folders = list_step_folders(directory);
+  return folders.empty() ? "there is no checkpoint to go on from"
+                         : fmt::format("the last checkpoint is that of step {}", folders.front().step);
 }
 
 }  // namespace
@@ -119,34 +129,45 @@ Result<CheckpointInfo> Trainer::checkpoint_info() const {
   return info;
 }
 
-/// A save that fails (a full disk) leaves the older checkpoints and costs no training: the next one is tried at its
-/// time. The last one has to succeed.
+/// A save that fails on any rank (a full disk) leaves the older checkpoints and costs no training: all ranks know of it
+/// and go on, and the next one is tried at its time. The last one has to succeed.
 Status Trainer::save() {
   report_.set(RankPhase::kSaving, step_);
-  const bool is_last = summary_.stopped_early || step_ == options_.get_int("train.max_steps");
-  Status status = try_save();
-  if (!status.is_ok() && (is_last || status.code() != StatusCode::kRuntimeFailure)) return status;
-  if (!status.is_ok() && is_first_rank()) {
-    discard_unfinished(checkpoint_directory_, step_);
-    note(fmt::format("checkpoint step {} not saved: {}; training goes on, the next save is at step {}", step_,
-                     status.to_string(), step_ + options_.get_int("checkpoint.every_steps")));
-  }
-  return barrier();
+  const Agreement saved = try_save();
+  if (saved.status.is_ok() || !saved.is_agreed) return saved.status;
+  if (is_first_rank()) discard_unfinished(checkpoint_directory_, step_);
+  const std::string why = fmt::format("{}; a checkpoint needs {}, {} are free in {}", saved.status.to_string(),
+                                      to_string(checkpoint_bytes(job_)),
+                                      to_string(free_bytes_at(checkpoint_directory_)), checkpoint_directory_);
+  if (summary_.stopped_early || step_ == options_.get_int("train.max_steps"))
+    return {saved.status.code(), fmt::format("{}; {}", why, last_checkpoint_text(checkpoint_directory_))};
+  if (is_first_rank())
+    note(fmt::format("{}; training goes on, the next save is at step {}", why,
+                     step_ + options_.get_int("checkpoint.every_steps")));
+  return Status::ok();
 }
 
-/// Every rank writes its shard; the first rank publishes when all are there. Fails on the ranks that noticed: the first
-/// one always does.
-Status Trainer::try_save() {
-  auto begin = std::chrono::steady_clock::now();
+/// Every rank writes its shard; the first rank publishes when all are there. The same on all ranks.
+Agreement Trainer::try_save() {
+  const auto begin = std::chrono::steady_clock::now();
   if (is_first_rank()) discard_unfinished(checkpoint_directory_, step_);
-  ALTIPLANO_RETURN_IF_ERROR(barrier());
+  if (const Agreement ready = agree_on_save(Status::ok()); !ready.is_agreed) return ready;
   auto state = SavedState::take(*executor_);
-  Status written = state.is_ok() ? save_shard(checkpoint_directory_, step_, environment_.rank.value, state->parts())
-                                 : state.status();
-  if (!written.is_ok() && !is_first_rank())
-    note(fmt::format("rank {}: {}", environment_.rank.value, written.to_string()));
-  ALTIPLANO_RETURN_IF_ERROR(barrier());
-  if (!written.is_ok() || !is_first_rank()) return written;
+  const Agreement written =
+      agree_on_save(state.is_ok() ? save_shard(checkpoint_directory_, step_, environment_.rank.value, state->parts())
+                                  : state.status());
+  if (!written.status.is_ok()) return written;
+  return agree_on_save(is_first_rank() ? publish(begin) : Status::ok());
+}
+
+Agreement Trainer::agree_on_save(const Status& mine) {
+  const Status told =
+      mine.is_ok() ? mine : Status(mine.code(), fmt::format("step {} not saved: {}", step_, mine.to_string()));
+  return agree(*communicator_, executor_->communicator_group(GroupId(0)), told,
+               names_of_ranks({environment_.rank.value}, short_host_name()));
+}
+
+Status Trainer::publish(std::chrono::steady_clock::time_point begin) {
   ALTIPLANO_ASSIGN(const CheckpointInfo info, checkpoint_info());
   ALTIPLANO_ASSIGN(const PublishReport report, publish_checkpoint(checkpoint_directory_, info, keep_rule(options_)));
   std::vector<std::string> kept;

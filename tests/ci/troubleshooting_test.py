@@ -32,7 +32,7 @@ def printed(part, texts):
     if any(part in text for text in texts):
         return True
     pieces = [p.strip() for p in re.split(r"[():;]|\d+| (?=in step|signal\b|while starting)", part) if len(p.strip()) >= SHORTEST]
-    return bool(pieces) and all(any(piece in text for text in texts) for piece in pieces)
+    return all(any(piece in text for text in texts) for piece in pieces)
 
 
 class Troubleshooting(unittest.TestCase):

@@ -6,6 +6,7 @@
 #include <boost/test/unit_test.hpp>
 #include <span>
 
+#include "framework/base/text.hpp"
 #include "tests/support/faulty_job.hpp"
 
 namespace altiplano::test {
@@ -122,6 +123,38 @@ BOOST_AUTO_TEST_CASE(a_full_disk_costs_lines_of_logs_and_metrics_but_not_the_run
   }
   kill(run.launcher(), SIGTERM);
   BOOST_TEST(run.wait() == kSaved, run.output());
+}
+
+BOOST_AUTO_TEST_CASE(a_save_on_a_full_disk_is_told_by_all_keeps_the_last_checkpoint_and_is_tried_again) {
+  if (!SmallDisk::is_possible()) return;
+  FaultyJob job;
+  BackgroundRun run(job.folder(), job.arguments("run", "checkpoint.every_steps=10 checkpoint.keep_last=2"), "run",
+                    job.environment() + " " + SmallDisk::environment("run", "6m"));
+  const auto wait_for = [&](const std::string& text) {
+    wait_until([&] { return run.has_ended() || has(run.output(), text); }, text);
+    BOOST_TEST(has(run.output(), text), run.output());
+  };
+  wait_for("checkpoint step 10 saved");
+  const SmallDisk disk(job.folder(), "run", run);
+  disk.fill(200 << 10);
+  wait_for(" not saved: ");
+  wait_for("; training goes on, the next save is at step ");
+  const std::string told = run.output().substr(run.output().find("note: rank "));
+  BOOST_TEST(has(told, "No space left on device"), told);
+  BOOST_TEST(has(told, "; a checkpoint needs "), told);
+  BOOST_TEST(has(told, " are free in run/checkpoints; training goes on"), told);
+  const auto newest = [&] { return read_bytes(disk.path() + "/checkpoints/latest"); };
+  const std::string before = newest();
+  BOOST_TEST(!read_checkpoint(disk.path() + "/checkpoints/" + trim(before)).empty());
+  disk.release();
+  wait_until([&] { return run.has_ended() || newest() != before; }, "a later save goes well");
+  disk.fill(200 << 10);
+  kill(run.launcher(), SIGTERM);
+  BOOST_TEST(run.wait() == 1, run.output());
+  const std::string last = last_line(run.output());
+  BOOST_TEST(has(last, "error: rank "), last);
+  BOOST_TEST(has(last, " not saved: "), last);
+  BOOST_TEST(has(last, "the last checkpoint is that of step "), last);
 }
 
 BOOST_AUTO_TEST_CASE(a_read_only_folder_is_refused_before_a_rank_starts) {
