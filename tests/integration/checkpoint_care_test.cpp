@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(a_disk_that_is_full_during_a_save_costs_that_save_only) {
   JobFolder job;
   auto result = launch_with(job, fault_in(job, "ENOSPC", 20), 2, "run",
                             up_to(6) + degrees_text(2, 1, 1) + "checkpoint.every_steps=2");
-  check_says(result, 0, "note: checkpoint step 2 not saved: ");
+  check_says(result, 0, "): step 2 not saved: ");
   check_says(result, 0, "No space left on device");
   check_says(result, 0, "training goes on, the next save is at step 4");
   check_says(result, 0, "kept 4, 6");
