@@ -17,12 +17,14 @@ Bytes checkpoint_bytes(const Job& job) {
   return Bytes(bytes);
 }
 
-Bytes free_bytes_at(const std::string& path) {
+std::optional<Bytes> free_bytes_at(const std::string& path) {
   std::error_code error;
   std::filesystem::path existing = std::filesystem::absolute(path);
   while (!std::filesystem::exists(existing, error) && existing != existing.parent_path())
     existing = existing.parent_path();
-  return Bytes(static_cast<int64_t>(std::filesystem::space(existing, error).available));
+  const std::filesystem::space_info space = std::filesystem::space(existing, error);
+  if (error || space.capacity == 0) return std::nullopt;
+  return Bytes(static_cast<int64_t>(space.available));
 }
 
 KeepRule keep_rule(const Options& options) {
@@ -42,20 +44,20 @@ SpaceForecast forecast_space(const Job& job) {
 }
 
 Result<std::optional<std::string>> check_space(const SpaceForecast& forecast) {
-  if (forecast.free < forecast.each)
+  if (!forecast.free) return std::optional<std::string>();
+  const Bytes free = *forecast.free;
+  if (free < forecast.each)
     return invalid_argument(
         "checkpoint.dir: {}: one checkpoint takes {}, only {} are free there; free some space or use another "
         "checkpoint.dir",
-        forecast.directory, to_string(forecast.each), to_string(forecast.free));
+        forecast.directory, to_string(forecast.each), to_string(free));
   const int64_t to_come = std::max<int64_t>(0, forecast.most - forecast.there);
   // Divided, not multiplied: the product may be larger than 64 bits.
-  if (forecast.each.value == 0 || to_come <= forecast.free.value / forecast.each.value)
-    return std::optional<std::string>();
+  if (forecast.each.value == 0 || to_come <= free.value / forecast.each.value) return std::optional<std::string>();
   return std::optional<std::string>(fmt::format(
       "checkpoint.dir: {}: {} more checkpoints of {} will lie there, but only {} are free, enough for {}; lower "
       "checkpoint.keep_last or keep_every, or free some space",
-      forecast.directory, to_come, to_string(forecast.each), to_string(forecast.free),
-      forecast.free.value / forecast.each.value));
+      forecast.directory, to_come, to_string(forecast.each), to_string(free), free.value / forecast.each.value));
 }
 
 }  // namespace altiplano

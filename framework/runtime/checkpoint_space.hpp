@@ -11,16 +11,18 @@ namespace altiplano {
 
 /// Of one checkpoint: parameters, master weights and optimizer state; files add a few KiB per tensor.
 Bytes checkpoint_bytes(const Job& job);
-/// On the file system that `path`, or the nearest folder above it that exists, lies on.
-Bytes free_bytes_at(const std::string& path);
+/// On the file system that `path`, or the nearest folder above it that exists, lies on. Nothing where the system does
+/// not say, as for /proc.
+std::optional<Bytes> free_bytes_at(const std::string& path);
 /// checkpoint.keep_last and checkpoint.keep_every.
 KeepRule keep_rule(const Options& options);
 
 struct SpaceForecast {
   std::string directory;
-  Bytes each, free;
-  int64_t most = 1;   ///< that lie there at one time, the one being written included
-  int64_t there = 0;  ///< that lie there already
+  Bytes each;
+  std::optional<Bytes> free;  ///< nothing: not known, and nothing is said
+  int64_t most = 1;           ///< that lie there at one time, the one being written included
+  int64_t there = 0;          ///< that lie there already
 };
 SpaceForecast forecast_space(const Job& job);
 

@@ -102,7 +102,7 @@ void Trainer::show_banner(const std::string& comm, const std::string& host) {
   facts.data_name = source_->training_name();
   facts.checkpoint_directory = checkpoint_directory_;
   facts.checkpoint_bytes = checkpoint_bytes(job_);
-  facts.free_bytes = free_bytes_at(checkpoint_directory_);
+  facts.free_bytes = free_bytes_at(checkpoint_directory_).value_or(Bytes(0));
   progress_->note(banner_text(job_, facts));
   if (step_ > 0) progress_->note(fmt::format("resumed   from step {} in {}", step_, resumed_from_));
 }

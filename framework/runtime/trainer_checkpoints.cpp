@@ -136,9 +136,9 @@ Status Trainer::save() {
   const Agreement saved = try_save();
   if (saved.status.is_ok() || !saved.is_agreed) return saved.status;
   if (is_first_rank()) discard_unfinished(checkpoint_directory_, step_);
-  const std::string why = fmt::format("{}; a checkpoint needs {}, {} are free in {}", saved.status.to_string(),
-                                      to_string(checkpoint_bytes(job_)),
-                                      to_string(free_bytes_at(checkpoint_directory_)), checkpoint_directory_);
+  const std::string why = fmt::format(
+      "{}; a checkpoint needs {}, {} are free in {}", saved.status.to_string(), to_string(checkpoint_bytes(job_)),
+      to_string(free_bytes_at(checkpoint_directory_).value_or(Bytes(0))), checkpoint_directory_);
   if (summary_.stopped_early || step_ == options_.get_int("train.max_steps"))
     return {saved.status.code(), fmt::format("{}; {}", why, last_checkpoint_text(checkpoint_directory_))};
   if (is_first_rank())
