@@ -9,21 +9,21 @@
 namespace altiplano {
 namespace {
 
-struct Piece {
+struct IndexedPart {
   const ShardRecord* shard;
   const PartRecord* part;
 };
-using PiecesByTensor = std::map<std::string, std::vector<Piece>>;
+using PartsByTensor = std::map<std::string, std::vector<IndexedPart>>;
 
-PiecesByTensor pieces_by_tensor(std::span<const ShardRecord> shards) {
-  PiecesByTensor pieces;
+PartsByTensor parts_by_tensor(std::span<const ShardRecord> shards) {
+  PartsByTensor pieces;
   for (const ShardRecord& shard : shards) {
     for (const PartRecord& part : shard.parts) pieces[part.name].push_back({&shard, &part});
   }
   return pieces;
 }
 
-Status check_agreement(const Piece& a, const Piece& b) {
+Status check_agreement(const IndexedPart& a, const IndexedPart& b) {
   if (a.part->dtype != b.part->dtype || a.part->global != b.part->global) {
     return runtime_failure("tensor {} is {} {} in {} but {} {} in {}", a.part->name, to_string(a.part->dtype),
                            to_string(a.part->global), a.shard->file, to_string(b.part->dtype),
@@ -35,7 +35,7 @@ Status check_agreement(const Piece& a, const Piece& b) {
                          b.shard->file);
 }
 
-Status check_tensor(const std::string& name, const std::vector<Piece>& pieces) {
+Status check_tensor(const std::string& name, const std::vector<IndexedPart>& pieces) {
   int64_t held = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {
     held += pieces[i].part->box.num_elements();
@@ -47,7 +47,7 @@ Status check_tensor(const std::string& name, const std::vector<Piece>& pieces) {
                          held, expected);
 }
 
-Status copy_scalar(Hdf5File& index, const std::string& folder, const Piece& piece) {
+Status copy_scalar(Hdf5File& index, const std::string& folder, const IndexedPart& piece) {
   ALTIPLANO_ASSIGN(Hdf5File shard, Hdf5File::open(folder + "/" + piece.shard->file));
   std::vector<char> value(static_cast<size_t>(size_of(piece.part->dtype)));
   ALTIPLANO_RETURN_IF_ERROR(shard.read(piece.part->dataset, {}, {}, value.data()));
@@ -55,9 +55,9 @@ Status copy_scalar(Hdf5File& index, const std::string& folder, const Piece& piec
   return index.write("/" + piece.part->name, {}, {}, value.data());
 }
 
-Status map_tensor(Hdf5File& index, const std::string& name, const std::vector<Piece>& pieces) {
+Status map_tensor(Hdf5File& index, const std::string& name, const std::vector<IndexedPart>& pieces) {
   std::vector<VirtualPart> parts;
-  for (const Piece& piece : pieces) {
+  for (const IndexedPart& piece : pieces) {
     parts.push_back({piece.shard->file, piece.part->dataset, piece.part->box.origin, piece.part->box.extents});
   }
   const PartRecord& first = *pieces[0].part;
@@ -67,14 +67,14 @@ Status map_tensor(Hdf5File& index, const std::string& name, const std::vector<Pi
 }  // namespace
 
 Status check_coverage(std::span<const ShardRecord> shards) {
-  for (const auto& [name, pieces] : pieces_by_tensor(shards)) ALTIPLANO_RETURN_IF_ERROR(check_tensor(name, pieces));
+  for (const auto& [name, pieces] : parts_by_tensor(shards)) ALTIPLANO_RETURN_IF_ERROR(check_tensor(name, pieces));
   return Status::ok();
 }
 
 Status write_index(const std::string& folder, std::span<const ShardRecord> shards) {
   std::string path = folder + "/" + kIndexName;
   ALTIPLANO_ASSIGN(Hdf5File index, Hdf5File::create(path));
-  for (const auto& [name, pieces] : pieces_by_tensor(shards)) {
+  for (const auto& [name, pieces] : parts_by_tensor(shards)) {
     bool is_scalar = pieces[0].part->global.empty();
     ALTIPLANO_RETURN_IF_ERROR(is_scalar ? copy_scalar(index, folder, pieces[0]) : map_tensor(index, name, pieces));
   }
