@@ -8,12 +8,14 @@
 using namespace altiplano;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const std::filesystem::path original = std::filesystem::path(ALTIPLANO_SOURCE_DIR) / "tests/fixtures/checkpoint_v1/step-00000120";
+  static const std::filesystem::path original =
+      std::filesystem::path(ALTIPLANO_SOURCE_DIR) / "tests/fixtures/checkpoint_v1/step-00000120";
   static const std::string shard = "rank-0000.h5";
   static const std::string good = read_file((original / shard).string()).value();
   static const std::string folder = [] {
     const auto target = std::filesystem::path(fuzz::file_with("", "step/marker")).parent_path();
-    std::filesystem::copy(original, target, std::filesystem::copy_options::overwrite_existing | std::filesystem::copy_options::recursive);
+    std::filesystem::copy(original, target,
+                          std::filesystem::copy_options::overwrite_existing | std::filesystem::copy_options::recursive);
     std::filesystem::remove(target / "marker");
     return target.string();
   }();

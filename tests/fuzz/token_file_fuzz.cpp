@@ -17,7 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::require(file->info().num_tokens > 0, "a file that opens has tokens");
   std::vector<int32_t> ids(static_cast<size_t>(std::min<int64_t>(file->info().num_tokens, 1 << 16)));
   if (file->read(0, ids).is_ok())
-    for (const int32_t id : ids) fuzz::require(id >= 0 && id < file->info().vocab_size, "ids are inside the vocabulary");
+    for (const int32_t id : ids)
+      fuzz::require(id >= 0 && id < file->info().vocab_size, "ids are inside the vocabulary");
   (void)file->documents();
   (void)file->tokenizer();
   return 0;

@@ -13,6 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return std::vector<OptionRecord>{};
   };
   const auto job = load_job_config({.file = "job.yaml", .text = text, .lookup = no_environment}, no_model);
-  if (!job.is_ok()) fuzz::require(job.status().message().find("job.yaml") != std::string::npos, "an error names the file");
+  if (!job.is_ok())
+    fuzz::require(job.status().message().find("job.yaml") != std::string::npos, "an error names the file");
   return 0;
 }

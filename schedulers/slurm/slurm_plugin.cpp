@@ -1,0 +1,105 @@
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <optional>
+
+#include "framework/api/register.hpp"
+#include "framework/api/scheduler.hpp"
+#include "nodelist.hpp"
+
+namespace altiplano::slurm {
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+/// The first of the variables that is there and not empty.
+std::optional<std::string> first_of(const Environment& environment, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const auto found = environment.find(name);
+    if (found != environment.end() && !found->second.empty()) return found->second;
+  }
+  return std::nullopt;
+}
+
+Result<int> count_of(const Environment& environment, const char* name, int fallback) {
+  const auto text = first_of(environment, {name});
+  if (!text) return fallback;
+  int value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc() || end != text->data() + text->size() || value < 0)
+    return invalid_argument("scheduler slurm: {}={}; expected a number from 0 on", name, *text);
+  return value;
+}
+
+Result<std::vector<std::string>> hosts_of(const Environment& environment) {
+  const auto text = first_of(environment, {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"});
+  if (!text)
+    return invalid_argument(
+        "scheduler slurm: none of SLURM_STEP_NODELIST, SLURM_JOB_NODELIST is set; start "
+        "inside a job (sbatch, salloc, srun)");
+  return expand_nodelist(*text);
+}
+
+/// Ranks per host: what Slurm planned if that is what was asked for; all of them on a single host.
+Result<std::vector<int>> ranks_of(const Environment& environment, size_t num_hosts, int ranks) {
+  if (ranks < 1) return invalid_argument("scheduler slurm: {} ranks; nearest legal value: 1", ranks);
+  const auto text = first_of(environment, {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"});
+  if (num_hosts == 1) return std::vector<int>{ranks};
+  if (!text)
+    return invalid_argument(
+        "scheduler slurm: {} hosts but no SLURM_TASKS_PER_NODE; start the ranks with srun, or "
+        "give --ntasks-per-node",
+        num_hosts);
+  ALTIPLANO_ASSIGN(auto tasks, expand_counts(*text));
+  if (tasks.size() != num_hosts)
+    return invalid_argument("scheduler slurm: SLURM_TASKS_PER_NODE={} is for {} hosts, the node list has {}", *text,
+                            tasks.size(), num_hosts);
+  const int planned = std::accumulate(tasks.begin(), tasks.end(), 0);
+  if (planned != ranks)
+    return invalid_argument(
+        "scheduler slurm: {} ranks were asked for, Slurm gives {} tasks on {} hosts ({}); ask for {} "
+        "ranks, or allocate with --ntasks={}",
+        ranks, planned, num_hosts, *text, planned, ranks);
+  return tasks;
+}
+
+/// Processors of a rank: what Slurm gives a task, else those of the fullest host shared out.
+Result<int> cpus_of(const Environment& environment, const std::vector<int>& ranks) {
+  ALTIPLANO_ASSIGN(const int given, count_of(environment, "SLURM_CPUS_PER_TASK", 0));
+  if (given > 0) return given;
+  const auto text = first_of(environment, {"SLURM_JOB_CPUS_PER_NODE"});
+  if (!text) return 1;
+  ALTIPLANO_ASSIGN(const auto processors, expand_counts(*text));
+  int least = processors.front() / ranks.front();
+  for (size_t host = 0; host < std::min(processors.size(), ranks.size()); ++host)
+    least = std::min(least, processors[host] / ranks[host]);
+  return std::max(1, least);
+}
+
+class Slurm final : public Scheduler {
+ public:
+  bool detect(const Environment& environment) const noexcept override { return environment.count("SLURM_JOB_ID") > 0; }
+
+  Result<Allocation> allocation(const Environment& environment, int ranks) const noexcept override {
+    try {
+      Allocation allocation;
+      const auto job = first_of(environment, {"SLURM_JOB_ID"});
+      if (!job)
+        return invalid_argument("scheduler slurm: SLURM_JOB_ID is not set; start inside a job (sbatch, salloc, srun)");
+      allocation.job_id = *job;
+      ALTIPLANO_ASSIGN(allocation.hosts, hosts_of(environment));
+      ALTIPLANO_ASSIGN(allocation.ranks_per_host, ranks_of(environment, allocation.hosts.size(), ranks));
+      ALTIPLANO_ASSIGN(allocation.cpus_per_rank, cpus_of(environment, allocation.ranks_per_host));
+      ALTIPLANO_ASSIGN(allocation.restart_count, count_of(environment, "SLURM_RESTART_COUNT", 0));
+      return allocation;
+    } catch (const std::exception& e) {
+      return runtime_failure("scheduler slurm: {}", e.what());
+    }
+  }
+};
+
+}  // namespace
+}  // namespace altiplano::slurm
+
+ALTIPLANO_REGISTER_PLUGIN(altiplano::Scheduler, altiplano::slurm::Slurm, "scheduler/slurm", "1.0.0", 0,
+                          "Slurm: hosts, tasks and processors of the job from its environment")

@@ -1,0 +1,109 @@
+// scheduler/slurm, asked as launch asks it: with an environment.
+#include <boost/test/unit_test.hpp>
+
+#include "framework/plugin/registry.hpp"
+
+using namespace altiplano;
+
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+const Scheduler& slurm() {
+  const auto plugin = PluginRegistry::instance().scheduler("slurm");
+  BOOST_REQUIRE_MESSAGE(plugin.is_ok(), plugin.status().to_string());
+  return **plugin;
+}
+
+Environment job(const std::string& hosts, const std::string& tasks) {
+  return {{"SLURM_JOB_ID", "42"}, {"SLURM_JOB_NODELIST", hosts}, {"SLURM_TASKS_PER_NODE", tasks}};
+}
+
+std::vector<std::string> hosts_of(const std::string& nodelist) {
+  const auto first = slurm().allocation(job(nodelist, "1"), 1);
+  if (first.is_ok()) return first->hosts;
+  // More than one host wants as many tasks: ask again with what the refusal counts.
+  for (int hosts = 2; hosts <= 64; ++hosts) {
+    const auto allocation = slurm().allocation(job(nodelist, "1(x" + std::to_string(hosts) + ")"), hosts);
+    if (allocation.is_ok()) return allocation->hosts;
+  }
+  return {first.status().message()};
+}
+
+std::string refusal(const Environment& environment, int ranks) {
+  const auto allocation = slurm().allocation(environment, ranks);
+  return allocation.is_ok() ? "" : allocation.status().message();
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_job_is_detected_by_its_number) {
+  BOOST_TEST(slurm().detect({{"SLURM_JOB_ID", "7"}}));
+  BOOST_TEST(!slurm().detect({{"SLURM_CONF", "/etc/slurm.conf"}}));
+}
+
+BOOST_AUTO_TEST_CASE(node_lists_expand_with_ranges_widths_and_several_brackets) {
+  using Names = std::vector<std::string>;
+  const std::vector<std::pair<std::string, Names>> cases = {
+      {"login", {"login"}},
+      {"n[1-3]", {"n1", "n2", "n3"}},
+      {"n[08-11]", {"n08", "n09", "n10", "n11"}},
+      {"n[9-11]", {"n9", "n10", "n11"}},
+      {"a[1,03-04]-ib,b7", {"a1-ib", "a03-ib", "a04-ib", "b7"}},
+      {"r[1-2]n[1-2]", {"r1n1", "r1n2", "r2n1", "r2n2"}},
+      {"x[001]", {"x001"}},
+  };
+  for (const auto& [text, names] : cases) BOOST_TEST(hosts_of(text) == names, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(tasks_processors_and_restarts_come_from_the_job) {
+  auto environment = job("n[1-3]", "4(x2),3");
+  environment["SLURM_JOB_CPUS_PER_NODE"] = "16(x2),9";
+  environment["SLURM_RESTART_COUNT"] = "2";
+  const auto allocation = slurm().allocation(environment, 11);
+  BOOST_REQUIRE_MESSAGE(allocation.is_ok(), allocation.status().to_string());
+  BOOST_TEST(allocation->job_id == "42");
+  BOOST_TEST(allocation->ranks_per_host == (std::vector<int>{4, 4, 3}), boost::test_tools::per_element());
+  BOOST_TEST(allocation->cpus_per_rank == 3);
+  BOOST_TEST(allocation->restart_count == 2);
+  environment["SLURM_CPUS_PER_TASK"] = "4";
+  BOOST_TEST(slurm().allocation(environment, 11)->cpus_per_rank == 4);
+}
+
+BOOST_AUTO_TEST_CASE(a_step_goes_before_its_job) {
+  auto environment = job("n[1-4]", "2(x4)");
+  environment["SLURM_STEP_NODELIST"] = "n[2-3]";
+  environment["SLURM_STEP_TASKS_PER_NODE"] = "2(x2)";
+  BOOST_TEST(slurm().allocation(environment, 4)->hosts == (std::vector<std::string>{"n2", "n3"}),
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(one_host_takes_as_many_ranks_as_asked_for) {
+  BOOST_TEST(slurm().allocation(job("n1", "1"), 4)->ranks_per_host == std::vector<int>{4},
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(refusals_quote_the_variable_and_the_column) {
+  const std::vector<std::pair<std::string, std::string>> lists = {
+      {"n[1-3", "node list 'n[1-3', column 6: expected ',' or ']'"},
+      {"n[3-1]", "node list 'n[3-1]', column 6: the range falls from 3 to 1"},
+      {"n[]", "node list 'n[]', column 3: expected a number"},
+      {"n[1-[2]]", "node list 'n[1-[2]]', column 5: expected a number"},
+      {"n1]", "node list 'n1]', column 3: ']' without '['"},
+      {"a,,b", "node list 'a,,b', column 3: expected a host's name"},
+      {"n[1-999999999]", "node list 'n[1-999999999]', column 14: more than 131072 entries"},
+  };
+  for (const auto& [text, expected] : lists) BOOST_TEST(refusal(job(text, "1"), 1) == expected);
+  BOOST_TEST(refusal(job("n[1-2]", "2(x"), 4) == "counts '2(x', column 4: expected a number");
+  BOOST_TEST(
+      refusal(job("n[1-2]", "2(x2)"), 6) ==
+      "scheduler slurm: 6 ranks were asked for, Slurm gives 4 tasks on 2 hosts (2(x2)); ask for 4 ranks, or allocate "
+      "with --ntasks=6");
+  BOOST_TEST(refusal(job("n[1-2]", "2(x3)"), 6) ==
+             "scheduler slurm: SLURM_TASKS_PER_NODE=2(x3) is for 3 hosts, the node list has 2");
+  BOOST_TEST(refusal(job("n1", "1"), 0) == "scheduler slurm: 0 ranks; nearest legal value: 1");
+  BOOST_TEST(
+      refusal({{"SLURM_JOB_ID", "1"}}, 1) ==
+      "scheduler slurm: none of SLURM_STEP_NODELIST, SLURM_JOB_NODELIST is set; start inside a job (sbatch, salloc, "
+      "srun)");
+}
