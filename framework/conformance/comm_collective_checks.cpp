@@ -251,7 +251,7 @@ Status use_dependency(Communicator& comm) {
   return Status::ok();
 }
 
-Status check_dependency(CommBackend& backend, RanksAre ranks_are) {
+Status check_collective_waits(CommBackend& backend, RanksAre ranks_are) {
   return run_on(2, backend, ranks_are, patient_options(), use_dependency);
 }
 
@@ -293,7 +293,7 @@ std::vector<Check> comm_collective_checks() {
       comm_check("checked calls give the same results", check_checked),
       comm_check("overlapping groups in any order of ranks are right", check_subgroups),
       comm_check("collectives of several groups and streams may be outstanding", check_outstanding),
-      comm_check("a collective waits for the events it comes after", check_dependency),
+      comm_check("a collective waits for the events it comes after", check_collective_waits),
       comm_check("deterministic: equal calls give equal bits", check_deterministic),
   };
   checks.back().not_owed = [](const Subject& subject) -> std::string {

@@ -141,7 +141,7 @@ Status forward_in_order(Communicator& comm) {
   return results[0] == 11 && results[1] == 22 ? Status::ok() : broken("got {} {}, not 11 22", results[0], results[1]);
 }
 
-Status check_dependency(CommBackend& backend, RanksAre ranks_are) {
+Status check_message_waits(CommBackend& backend, RanksAre ranks_are) {
   return run_on(2, backend, ranks_are, patient_options(), forward_in_order);
 }
 
@@ -174,7 +174,7 @@ std::vector<Check> comm_message_checks() {
       comm_check("messages of many tags and sizes arrive whatever the order of calls", check_shuffled),
       comm_check("messages of one tag arrive in the order they were sent", check_order),
       comm_check("large messages cross in both directions at once", check_large),
-      comm_check("a message waits for the events it comes after", check_dependency),
+      comm_check("a message waits for the events it comes after", check_message_waits),
       comm_check("a rank may send to itself", check_self),
       comm_check("two jobs at once do not meet", check_two_jobs),
       comm_check("a job may connect more than once", check_reconnect),

@@ -15,8 +15,8 @@
 namespace altiplano::conformance {
 namespace {
 
-constexpr double kGradientTolerance = 1e-6;  // of central differences through a whole model in f64
-constexpr double kLossTolerance = 1e-9;      // f64, another order of sums
+constexpr double kModelGradientTolerance = 1e-6;  // of central differences through a whole model in f64
+constexpr double kLossTolerance = 1e-9;           // f64, another order of sums
 constexpr int64_t kBatch = 4, kSequence = 6;
 
 /// Op plugins of the search path define the kinds a model may use.
@@ -146,7 +146,7 @@ Finding check_gradients(Model& model) {
   ALTIPLANO_ASSIGN(const TrainingGraph training, small_training(model, options, 2, 0, values));
   ALTIPLANO_ASSIGN(const Kernels kernels, model_kernels(*device));
   ALTIPLANO_ASSIGN(const GradientError worst, gradient_error(kernels, training, std::move(values), 3));
-  if (!(worst.error <= kGradientTolerance))
+  if (!(worst.error <= kModelGradientTolerance))
     return broken("the gradient of {} is {}, by differences {}", worst.parameter, worst.gradient, worst.difference);
   return fmt::format("{} elements of {} parameters", worst.num_tried, training.parameters.size());
 }

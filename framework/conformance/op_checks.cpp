@@ -14,9 +14,9 @@
 namespace altiplano::conformance {
 namespace {
 
-constexpr double kRuleTolerance = 1e-12;     // f64, sums of a few elements in another order
-constexpr double kGradientTolerance = 1e-7;  // of central differences in f64
-constexpr double kDeviceTolerance = 1e-5;    // f32 against f64
+constexpr double kRuleTolerance = 1e-12;       // f64, sums of a few elements in another order
+constexpr double kOpGradientTolerance = 1e-7;  // of central differences in f64
+constexpr double kDeviceTolerance = 1e-5;      // f32 against f64
 const StepScalars kStep{3, 0.1, 0.5, true};
 
 /// The definitions in the table of kinds, added when they are not there yet.
@@ -173,7 +173,7 @@ Result<int> check_gradient(const Kernels& kernels, const OpSample& sample, size_
   Values values;
   for (const auto& [name, elements] : data) values[training.graph.find_value(name)] = elements;
   ALTIPLANO_ASSIGN(const GradientError worst, gradient_error(kernels, training, values, 64));
-  if (!(worst.error <= kGradientTolerance))
+  if (!(worst.error <= kOpGradientTolerance))
     return broken("{}: the gradient of output {} in {} is {}, by differences {}", name_of(sample), output,
                   worst.parameter, worst.gradient, worst.difference);
   return worst.num_tried;

@@ -15,7 +15,7 @@
 namespace altiplano::conformance {
 namespace {
 
-constexpr int64_t kBatch = 24, kSequence = 8, kHidden = 24, kWide = 48, kVocabulary = 96;
+constexpr int64_t kGraphBatch = 24, kGraphSequence = 8, kHidden = 24, kWide = 48, kVocabulary = 96;
 constexpr int kBlocks = 6;
 constexpr Bytes kPlenty(int64_t{1} << 30);
 
@@ -24,7 +24,7 @@ Result<TrainingGraph> make_stack() {
   GraphBuilder b("stack");
   const Initializer normal{Initializer::Kind::kNormal, 0, 0.02};
   b.layer("embedding");
-  const ValueId tokens = b.input("tokens", {kBatch, kSequence}, DType::kI32);
+  const ValueId tokens = b.input("tokens", {kGraphBatch, kGraphSequence}, DType::kI32);
   ValueId x = b.embedding("embedding", b.parameter("embedding.weight", {kVocabulary, kHidden}, normal), tokens);
   for (int i = 0; i < kBlocks; ++i) {
     const std::string name = fmt::format("block.{}", i);
@@ -35,7 +35,7 @@ Result<TrainingGraph> make_stack() {
     x = b.add(name + ".residual", x, b.matmul(name + ".down", "[b,s,f] [f,d] -> [b,s,d]", wide, down));
   }
   b.layer("head");
-  const ValueId labels = b.input("labels", {kBatch, kSequence}, DType::kI32);
+  const ValueId labels = b.input("labels", {kGraphBatch, kGraphSequence}, DType::kI32);
   const ValueId weight = b.parameter("head.weight", {kVocabulary, kHidden}, normal);
   const ValueId logits = b.matmul("head", "[b,s,d] [v,d] -> [b,s,v]", x, weight);
   const auto [loss, count] = b.cross_entropy("loss", logits, labels);
@@ -88,7 +88,7 @@ Result<PlanRequest> request_of(const Bench& bench, int ranks, const Settings& se
   request.services = &bench.services;
   request.options = options.section("parallel");
   request.num_ranks = ranks;
-  request.global_batch = kBatch;
+  request.global_batch = kGraphBatch;
   request.memory_per_rank = memory;
   return request;
 }
