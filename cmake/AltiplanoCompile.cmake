@@ -7,6 +7,10 @@ target_compile_options(altiplano_compile INTERFACE -Wall -Wextra -Wpedantic -ffp
 if(ALTIPLANO_WERROR)
   target_compile_options(altiplano_compile INTERFACE -Werror)
 endif()
+if(ALTIPLANO_UNITY)
+  # A member whose type stands in a source's unnamed namespace is a mistake in a header only; g++ takes joined sources for one.
+  target_compile_options(altiplano_compile INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endif()
 if(ALTIPLANO_SANITIZE)
   target_compile_options(altiplano_compile INTERFACE -fsanitize=${ALTIPLANO_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(altiplano_compile INTERFACE -fsanitize=${ALTIPLANO_SANITIZE})
