@@ -172,10 +172,10 @@ Status prune(const CkptArguments& arguments) {
   return Status::ok();
 }
 
-using Action = Status (*)(const CkptArguments&);
+using CkptAction = Status (*)(const CkptArguments&);
 
 CLI::App* add_action(CLI::App& ckpt, int& exit_code, const std::string& name, const std::string& help,
-                     const std::string& examples, const std::shared_ptr<CkptArguments>& arguments, Action action) {
+                     const std::string& examples, const std::shared_ptr<CkptArguments>& arguments, CkptAction action) {
   CLI::App* command = add_command(ckpt, name, help, examples);
   command->add_option("path", arguments->path, "A folder of checkpoints, or one checkpoint in it")->required();
   on_run(command, exit_code, [arguments, action] { return action(*arguments); });
