@@ -21,6 +21,8 @@ std::vector<OptionRecord> job_option_records();
 std::vector<Shorthand> job_shorthands();
 /// All records of a job with this model: the model's own (keys without "model.") behind model.kind.
 std::vector<OptionRecord> job_records_with_model(std::vector<OptionRecord> model_records);
+/// "train" of "train.max_steps"; a key without section is its own.
+std::string section_of(const std::string& key);
 /// Records of a plugin with "section." before their keys and aliases.
 std::vector<OptionRecord> with_section(const std::string& section, std::vector<OptionRecord> records);
 

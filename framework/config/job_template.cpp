@@ -8,10 +8,6 @@
 namespace altiplano {
 namespace {
 
-std::string section_of(const std::string& key) {
-  return key.substr(0, key.find('.'));
-}
-
 /// The key within its section; a key that is no section's stands alone ("cluster").
 std::string word_of(const std::string& key) {
   size_t dot = key.find('.');

@@ -53,11 +53,6 @@ struct YamlValue {
   }
 };
 
-std::string section_of(const std::string& key) {
-  size_t dot = key.find('.');
-  return dot == std::string::npos ? key : key.substr(0, dot);
-}
-
 /// '|' would end a table cell.
 std::string cell(const std::string& text) {
   std::string out;
@@ -102,6 +97,10 @@ std::string model_tables(const std::map<std::string, std::vector<OptionRecord>>&
 }
 
 }  // namespace
+
+std::string section_of(const std::string& key) {
+  return key.substr(0, key.find('.'));
+}
 
 std::string yaml_value_text(const OptionValue& value) {
   return std::visit(YamlValue{}, value);
