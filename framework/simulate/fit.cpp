@@ -116,7 +116,9 @@ Status add_degree_sharding(const PlanRequest& request, Plan& plan) {
     if (!spec.is_ok())
       return invalid_argument("{}[{}]: {}", request.options.where("sharding"), pattern, spec.status().message());
     const auto& parameters = request.graph->graph.parameters();
-    auto matches = [&](const Parameter& p) { return glob_match(pattern, request.graph->graph.value(p.value).name); };
+    auto matches = [&, &pattern = pattern](const Parameter& p) {
+      return glob_match(pattern, request.graph->graph.value(p.value).name);
+    };
     if (std::none_of(parameters.begin(), parameters.end(), matches))
       return invalid_argument("{}: '{}' matches no parameter of the model; they are named as in {}",
                               request.options.where("sharding"), pattern,
