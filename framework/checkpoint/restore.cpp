@@ -1,6 +1,9 @@
 #include "framework/checkpoint/restore.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -194,6 +197,28 @@ Result<FoundCheckpoint> newest_complete(const std::string& directory, CheckLevel
                   directory, found.skipped.size(), listed(found.skipped)));
 }
 
+bool is_denied(const std::string& path, int mode) {
+  return access(path.c_str(), mode) != 0 && errno == EACCES;
+}
+
+/// What may not be read is not damaged: to go on without it would replace good checkpoints by older ones.
+Status check_permissions(const std::string& directory) {
+  auto denied = [](const std::string& path) {
+    return no_checkpoint(
+        fmt::format("{}: permission denied; nothing was changed. Give this user the right to read it, or use "
+                    "train.resume: none and another checkpoint.dir",
+                    path));
+  };
+  if (is_denied(directory, R_OK | X_OK)) return denied(directory);
+  for (const StepFolder& folder : list_step_folders(directory)) {
+    if (is_denied(folder.path, R_OK | X_OK)) return denied(folder.path);
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder.path, error))
+      if (is_denied(entry.path().string(), R_OK)) return denied(entry.path().string());
+  }
+  return Status::ok();
+}
+
 Result<FoundCheckpoint> required(Result<FoundCheckpoint> found, const std::string& directory) {
   if (!found || found->checkpoint) return found;
   return no_checkpoint(
@@ -259,6 +284,7 @@ std::vector<std::string> verify_checkpoint(const std::string& path) {
 Result<FoundCheckpoint> find_checkpoint(const std::string& directory, const std::string& resume, CheckLevel level,
                                         const Excluded& excluded) {
   if (resume == "none") return FoundCheckpoint{};
+  ALTIPLANO_RETURN_IF_ERROR(check_permissions(resume == "auto" || resume == "must" ? directory : resume));
   if (resume == "auto") return newest_complete(directory, level, excluded);
   if (resume == "must") return required(newest_complete(directory, level, excluded), directory);
   return at_path(resume, level, excluded);

@@ -1,6 +1,7 @@
 #include "framework/plugin/loader.hpp"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 
 #include "framework/api/fingerprint.hpp"
 #include "framework/base/text.hpp"
@@ -56,12 +58,24 @@ Status check_not_world_writable(const std::string& path, const std::string& what
       path, status.st_mode & 07777, path);
 }
 
+/// dlopen maps what a file's header promises, and dies of SIGBUS where a cut file has nothing.
+Status check_length(const std::string& path, int64_t length) {
+  Elf64_Ehdr header{};
+  std::ifstream file(path, std::ios::binary);
+  if (!file.read(reinterpret_cast<char*>(&header), sizeof header)) return Status::ok();  // dlopen says what it is
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return Status::ok();
+  const auto end = static_cast<int64_t>(header.e_shoff) + int64_t{header.e_shnum} * header.e_shentsize;
+  if (end <= length) return Status::ok();
+  return invalid_argument("{}: cut off: {} bytes, its header promises {}; copy the file again", path, length, end);
+}
+
 Status check_file(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0)
     return invalid_argument("{}: {}; needed: a plugin's shared object", path, std::strerror(errno));
   if (!S_ISREG(status.st_mode))
     return invalid_argument("{}: not a regular file; needed: a plugin's shared object", path);
+  ALTIPLANO_RETURN_IF_ERROR(check_length(path, status.st_size));
   ALTIPLANO_RETURN_IF_ERROR(check_not_world_writable(path, "plugin file"));
   auto directory = std::filesystem::absolute(path).parent_path().string();
   return check_not_world_writable(directory, "plugin directory");

@@ -31,6 +31,18 @@ MetricsFile::~MetricsFile() {
   if (file_) std::fclose(file_);
 }
 
+namespace {
+
+/// "runs/a/metrics-1.jsonl": the first such name that is free.
+std::string aside_name(const std::filesystem::path& path) {
+  for (int number = 1;; ++number) {
+    auto aside = path.parent_path() / fmt::format("{}-{}{}", path.stem().string(), number, path.extension().string());
+    if (!std::filesystem::exists(aside)) return aside.string();
+  }
+}
+
+}  // namespace
+
 Result<int64_t> MetricsFile::open(const std::string& path, int64_t last_step) {
   path_ = path;
   std::error_code error;
@@ -45,6 +57,10 @@ Result<int64_t> MetricsFile::open(const std::string& path, int64_t last_step) {
       if (stays) kept += line + "\n";
       num_removed += !stays;
     }
+  }
+  if (last_step == 0 && num_removed > 0) {  // another beginning, not a step back: what was measured is kept
+    std::filesystem::rename(path, aside_name(path), error);
+    if (error) return runtime_failure("{}: cannot be set aside: {}", path, error.message());
   }
   // In one piece, so that a job killed here loses no earlier step.
   if (kept.size() != std::filesystem::file_size(path, error) && !error)

@@ -104,7 +104,9 @@ Status Trainer::open_outputs(const std::string& host) {
   if (auto kept = write_provenance(job_.config, facts); !kept)  // a full disk ends no run that can train
     note(fmt::format("provenance is not kept: {}", kept.status().to_string()));
   ALTIPLANO_ASSIGN(const int64_t abandoned, metrics_.open(options_.get_string("run.dir") + "/metrics.jsonl", step_));
-  if (abandoned > 0)
+  if (abandoned > 0 && step_ == 0)
+    note(fmt::format("metrics.jsonl: {} lines of an earlier beginning set aside in metrics-N.jsonl", abandoned));
+  else if (abandoned > 0)
     note(
         fmt::format("metrics.jsonl: {} lines of steps after {} removed: the run goes on from there", abandoned, step_));
   progress_ =

@@ -146,6 +146,16 @@ BOOST_AUTO_TEST_CASE(a_rank_that_dies_in_the_middle_of_a_save_leaves_the_older_o
   BOOST_TEST(read_steps(job / "run/metrics.jsonl").size() == 4u);
 }
 
+BOOST_AUTO_TEST_CASE(another_beginning_in_a_run_s_folder_keeps_what_was_measured) {
+  JobFolder job;
+  job.launch(1, "run", up_to(2) + degrees_text(1, 1, 1));
+  const std::string output =
+      job.launch(1, "run", up_to(2) + degrees_text(1, 1, 1) + " checkpoint.dir=run/again", "--resume none");
+  BOOST_TEST(output.find("lines of an earlier beginning set aside in metrics-N.jsonl") != std::string::npos, output);
+  BOOST_TEST(read_steps(job / "run/metrics-1.jsonl").size() == 2u);
+  BOOST_TEST(read_steps(job / "run/metrics.jsonl").size() == 2u);
+}
+
 BOOST_AUTO_TEST_CASE(space_is_counted_at_the_start_and_too_little_is_refused_or_told_with_the_numbers) {
   JobFolder job;
   auto refused = launch_with(job, {.directory = job / "run", .free_bytes = "100000"}, 1, "run", up_to(4));

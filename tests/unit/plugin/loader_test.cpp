@@ -72,6 +72,16 @@ BOOST_AUTO_TEST_CASE(a_file_that_is_no_shared_object_is_refused_with_the_linkers
   BOOST_TEST(load_plugin(path, plugin).message() == path + ": cannot be loaded: " + path + ": invalid ELF header");
 }
 
+BOOST_AUTO_TEST_CASE(a_plugin_that_was_cut_off_is_refused_before_it_is_mapped) {
+  TemporaryDirectory folder;
+  const std::string cut = folder / "cut.so";
+  fs::copy_file(fixture("right"), cut);
+  fs::resize_file(cut, 5000);
+  LoadedPlugin plugin;
+  const std::string refusal = load_plugin(cut, plugin).message();
+  BOOST_TEST(refusal.starts_with(cut + ": cut off: 5000 bytes, its header promises "), refusal);
+}
+
 BOOST_AUTO_TEST_CASE(an_undefined_symbol_is_refused_at_once_and_named) {
   BOOST_TEST(refusal_of("undefined_symbol") ==
              "cannot be loaded: " + fixture("undefined_symbol") + ": undefined symbol: nobody_defines_this");
