@@ -209,10 +209,11 @@ Status check_permissions(const std::string& directory) {
                     "train.resume: none and another checkpoint.dir",
                     path));
   };
+  std::error_code error;
+  if (!fs::is_directory(directory, error)) return Status::ok();  // others say what it is
   if (is_denied(directory, R_OK | X_OK)) return denied(directory);
   for (const StepFolder& folder : list_step_folders(directory)) {
     if (is_denied(folder.path, R_OK | X_OK)) return denied(folder.path);
-    std::error_code error;
     for (const auto& entry : fs::directory_iterator(folder.path, error))
       if (is_denied(entry.path().string(), R_OK)) return denied(entry.path().string());
   }
