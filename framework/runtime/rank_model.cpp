@@ -40,8 +40,8 @@ Status RankModel::prepare(const RankEnvironment& environment, Rendezvous& rendez
   ALTIPLANO_RETURN_IF_ERROR(verify_programs(programs));
   program_ = std::move(programs[environment.rank.index()]);
 
-  ALTIPLANO_ASSIGN(const std::string comm_name, choose_comm_backend(options, environment.world_size));
-  ALTIPLANO_ASSIGN(CommBackend * comm, registry.comm(comm_name));
+  ALTIPLANO_ASSIGN(comm_name_, choose_comm_backend(options, environment.world_size));
+  ALTIPLANO_ASSIGN(CommBackend * comm, registry.comm(comm_name_));
   ALTIPLANO_ASSIGN(communicator_, comm->connect(rendezvous, job_comm_options(options)));
   ALTIPLANO_ASSIGN(executor_, Executor::create(program_, *device_, *communicator_, *kernels_));
   return Status::ok();

@@ -1,6 +1,6 @@
 #pragma once
-// RankModel: a job's model on this rank, ready to run forward: device, kernels, proved program, communicator, executor.
-// What evaluation and generation stand on; training adds its loop in Trainer.
+// RankModel: a job's model on this rank, ready to run: device, kernels, proved program, communicator, executor. What
+// training, evaluation and generation stand on.
 #include <memory>
 #include <string>
 
@@ -19,6 +19,10 @@ class RankModel {
   /// Reads the parameters of a checkpoint of the same architecture, whatever plan saved it.
   Status load(const Checkpoint& checkpoint);
   Executor& executor() { return *executor_; }
+  Communicator& communicator() { return *communicator_; }
+  const Device& device() const { return *device_; }
+  const Program& program() const { return program_; }
+  const std::string& comm_name() const { return comm_name_; }  ///< of the plugin: "comm/shm"
   /// Tells the other ranks that this one failed.
   void abort(const Status& status);
 
@@ -30,6 +34,7 @@ class RankModel {
   std::unique_ptr<Device> device_;
   std::unique_ptr<KernelCache> kernels_;
   Program program_;
+  std::string comm_name_;
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<Executor> executor_;
 };

@@ -7,10 +7,7 @@
 #include "framework/base/text.hpp"
 #include "framework/config/job_values.hpp"
 #include "framework/launch/inproc_rendezvous.hpp"
-#include "framework/plugin/registry.hpp"
-#include "framework/program/lowering.hpp"
 #include "framework/runtime/checkpoint_space.hpp"
-#include "framework/runtime/comm_choice.hpp"
 #include "framework/runtime/job_data.hpp"
 #include "framework/runtime/memory_report.hpp"
 #include "framework/runtime/resume.hpp"
@@ -58,44 +55,22 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Job& job, const RankEnvir
 Trainer::~Trainer() = default;
 
 void Trainer::abort(const Status& status) {
-  if (communicator_) communicator_->abort(status.to_string());
+  if (model_) model_->abort(status);
 }
 
 Status Trainer::open(Rendezvous& rendezvous) {
-  auto& registry = PluginRegistry::instance();
   ALTIPLANO_ASSIGN(source_, open_data(job_));
   input_ = std::make_unique<BatchInput>(*source_, *job_.graph);
-  std::string device_kind = options_.get_string("device.kind");
-  ALTIPLANO_ASSIGN(DeviceBackend * backend, registry.device(device_kind));
-  DeviceOptions device_options = job_device_options(options_, environment_.world_size);
-  if (device_options.threads == 0) device_options.threads = environment_.threads;
-  ALTIPLANO_ASSIGN(device_, backend->open(device_options));
-  ALTIPLANO_ASSIGN(auto extensions, registry.ops());
-  kernels_ = std::make_unique<KernelCache>(*device_, device_kind, extensions, job_.graph->seed);
-
-  LoweringOptions lowering;
-  lowering.workspace = [this](const Program& program, const ComputeInstruction& instruction) -> Result<int64_t> {
-    if (program.rank != environment_.rank) return 0;  // other ranks make their own kernels
-    ALTIPLANO_ASSIGN(Kernel * kernel, kernels_->get(program, instruction));
-    return kernel->workspace_bytes();
-  };
-  ALTIPLANO_ASSIGN(auto programs,
-                   lower(*job_.graph, job_.plan, job_.timetable, Binding::identity(job_.plan.num_slots()), lowering));
-  ALTIPLANO_RETURN_IF_ERROR(verify_programs(programs));
-  program_ = std::move(programs[environment_.rank.index()]);
-
-  ALTIPLANO_ASSIGN(const std::string comm, choose_comm_backend(options_, environment_.world_size));
-  ALTIPLANO_ASSIGN(CommBackend * comm_backend, registry.comm(comm));
-  ALTIPLANO_ASSIGN(communicator_, comm_backend->connect(rendezvous, job_comm_options(options_)));
-  ALTIPLANO_ASSIGN(executor_, Executor::create(program_, *device_, *communicator_, *kernels_));
+  ALTIPLANO_ASSIGN(model_, RankModel::open(job_, environment_, rendezvous, /*fetch_logits=*/false));
   ALTIPLANO_RETURN_IF_ERROR(start(rendezvous));
+  const std::string& comm = model_->comm_name();
   if (is_first_rank()) show_banner(comm.substr(comm.find('/') + 1), rendezvous.host());
   return Status::ok();
 }
 
 void Trainer::show_banner(const std::string& comm, const std::string& host) {
   BannerFacts facts;
-  facts.device = device_->info().name;
+  facts.device = model_->device().info().name;
   facts.comm = comm;
   facts.host = host;
   facts.training_tokens = source_->num_training_tokens();
@@ -129,7 +104,8 @@ Status Trainer::report_memory() {
   std::error_code error;
   std::filesystem::create_directories(run, error);
   ALTIPLANO_ASSIGN(const Bytes resident, resident_peak());
-  return write_memory_report(run, {environment_.rank.value, program_.peak(), device_->peak_allocated(), resident});
+  return write_memory_report(
+      run, {environment_.rank.value, model_->program().peak(), model_->device().peak_allocated(), resident});
 }
 
 /// True: stop after this step.
@@ -143,7 +119,7 @@ Result<bool> Trainer::step() {
   scalars.learning_rate = metrics.learning_rate = learning_rate_at(rate_, metrics.step);
   input_->start(BatchInput::Part::kTraining, samples_);
   bool stops = false;
-  Status status = executor_->run_step(
+  Status status = model_->executor().run_step(
       *input_, scalars,
       [&](const StepTotals& totals, StepScalars& s) {
         StepDecision decision = decide_step(totals, options_.get_float("train.gradient_clipping"));
@@ -180,10 +156,10 @@ Result<bool> Trainer::step() {
 /// the run.
 Result<NotFinite> Trainer::find_not_finite(const StepScalars& scalars) {
   input_->start(BatchInput::Part::kTraining, samples_);
-  ALTIPLANO_ASSIGN(NotFinite mine, executor_->find_not_finite(*input_, scalars));
+  ALTIPLANO_ASSIGN(NotFinite mine, model_->executor().find_not_finite(*input_, scalars));
   mine.host = short_host_name();
   mine.first_sample += samples_;
-  return first_not_finite(*communicator_, executor_->communicator_group(GroupId(0)), mine);
+  return first_not_finite(model_->communicator(), model_->executor().communicator_group(GroupId(0)), mine);
 }
 
 /// A run whose steps are all skipped trains nothing any more: it ends before it saves over good checkpoints. All ranks
@@ -211,7 +187,7 @@ Status Trainer::validate() {
   double loss_sum = 0, tokens = 0;
   for (int64_t b = 0; b < batches; ++b) {
     input_->start(BatchInput::Part::kValidation, b * batch);
-    ALTIPLANO_ASSIGN(StepTotals totals, executor_->run_validation(*input_));
+    ALTIPLANO_ASSIGN(StepTotals totals, model_->executor().run_validation(*input_));
     loss_sum += totals.loss_sum;
     tokens += totals.token_count;
   }
@@ -227,9 +203,9 @@ Status Trainer::validate() {
 Status Trainer::barrier() {
   CollectiveCall call;
   call.kind = CollectiveKind::kBarrier;
-  ALTIPLANO_ASSIGN(Event event, communicator_->collective(executor_->communicator_group(GroupId(0)), call,
-                                                          StreamKind::kCollective, {}));
-  return communicator_->wait(event);
+  ALTIPLANO_ASSIGN(Event event, model_->communicator().collective(model_->executor().communicator_group(GroupId(0)),
+                                                                  call, StreamKind::kCollective, {}));
+  return model_->communicator().wait(event);
 }
 
 }  // namespace altiplano

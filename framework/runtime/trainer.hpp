@@ -12,9 +12,9 @@
 #include "framework/launch/rank_environment.hpp"
 #include "framework/runtime/agreement.hpp"
 #include "framework/runtime/batch_input.hpp"
-#include "framework/runtime/executor.hpp"
 #include "framework/runtime/job.hpp"
 #include "framework/runtime/progress.hpp"
+#include "framework/runtime/rank_model.hpp"
 #include "framework/runtime/step_decision.hpp"
 #include "framework/storage/file_lock.hpp"
 
@@ -72,11 +72,7 @@ class Trainer {
   const RankEnvironment& environment_;
   const RankReport& report_;
   std::function<bool()> stop_requested_;
-  std::unique_ptr<Device> device_;
-  std::unique_ptr<Communicator> communicator_;
-  std::unique_ptr<KernelCache> kernels_;
-  Program program_;
-  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<RankModel> model_;
   std::optional<BatchSource> source_;
   std::unique_ptr<BatchInput> input_;
   LearningRate rate_;

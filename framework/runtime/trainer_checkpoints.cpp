@@ -56,13 +56,13 @@ Status Trainer::start(Rendezvous& rendezvous) {
   rate_ = {options_.get_string("lr_scheduler.name"), options_.get_float("optimizer.lr"),
            options_.get_float("lr_scheduler.min_lr"), options_.get_int("lr_scheduler.warmup_steps"),
            options_.get_int("lr_scheduler.decay_steps")};
-  ALTIPLANO_RETURN_IF_ERROR(executor_->initialize(job_.graph->seed));
+  ALTIPLANO_RETURN_IF_ERROR(model_->executor().initialize(job_.graph->seed));
   Status folder = is_first_rank() ? take_folder() : Status::ok();
   ResumeRequest request;
   request.directory = checkpoint_directory_;
   request.resume = options_.get_string("train.resume");
   request.check = [this](const Checkpoint& checkpoint) { return check_start(checkpoint); };
-  request.restore = [this](const Checkpoint& checkpoint) { return restore_state(*executor_, checkpoint); };
+  request.restore = [this](const Checkpoint& checkpoint) { return restore_state(model_->executor(), checkpoint); };
   request.ready = folder;
   ALTIPLANO_ASSIGN(const FoundCheckpoint found, restore_together(rendezvous, request));
   ALTIPLANO_RETURN_IF_ERROR(found.checkpoint ? go_on_from(found) : begin_run());
@@ -111,7 +111,7 @@ Status Trainer::open_outputs(const std::string& host) {
         fmt::format("metrics.jsonl: {} lines of steps after {} removed: the run goes on from there", abandoned, step_));
   progress_ =
       std::make_unique<Progress>(step_ + 1, options_.get_int("train.max_steps"), options_.get_int("train.log_every"),
-                                 environment_.terminal_columns, program_.peak());
+                                 environment_.terminal_columns, model_->program().peak());
   return Status::ok();
 }
 
@@ -154,7 +154,7 @@ Agreement Trainer::try_save() {
   const auto begin = std::chrono::steady_clock::now();
   if (is_first_rank()) discard_unfinished(checkpoint_directory_, step_);
   if (const Agreement ready = agree_on_save(Status::ok()); !ready.is_agreed) return ready;
-  auto state = SavedState::take(*executor_);
+  auto state = SavedState::take(model_->executor());
   const Agreement written =
       agree_on_save(state.is_ok() ? save_shard(checkpoint_directory_, step_, environment_.rank.value, state->parts())
                                   : state.status());
@@ -165,7 +165,7 @@ Agreement Trainer::try_save() {
 Agreement Trainer::agree_on_save(const Status& mine) {
   const Status told =
       mine.is_ok() ? mine : Status(mine.code(), fmt::format("step {} not saved: {}", step_, mine.to_string()));
-  return agree(*communicator_, executor_->communicator_group(GroupId(0)), told,
+  return agree(model_->communicator(), model_->executor().communicator_group(GroupId(0)), told,
                names_of_ranks({environment_.rank.value}, short_host_name()));
 }
 
