@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "framework/kernels/bfloat16.hpp"
+#include "framework/kernels/element.hpp"
 
 namespace altiplano {
 namespace {
@@ -55,26 +55,6 @@ std::vector<std::string> differing_facts(const Facts& a, const Facts& b) {
   return lines;
 }
 
-double element_at(DType dtype, const char* at) {
-  auto as = [at](auto value) {
-    std::memcpy(&value, at, sizeof value);
-    return value;
-  };
-  switch (dtype) {
-    case DType::kF64:
-      return as(double{});
-    case DType::kF32:
-      return static_cast<double>(as(float{}));
-    case DType::kBF16:
-      return static_cast<double>(float_from_bfloat16(as(BFloat16{})));
-    case DType::kI32:
-      return as(int32_t{});
-    case DType::kI64:
-      return static_cast<double>(as(int64_t{}));
-  }
-  return 0;
-}
-
 Result<std::vector<char>> whole_tensor(const Checkpoint& checkpoint, const PartRecord& part) {
   std::vector<char> bytes(static_cast<size_t>(num_elements(part.global) * size_of(part.dtype)));
   TensorTarget target{part.name, part.dtype, part.global, Box::whole(part.global), bytes.data()};
@@ -87,7 +67,7 @@ void compare_values(DType dtype, const std::vector<char>& a, const std::vector<c
   for (size_t at = 0; at < a.size(); at += size) {
     if (std::memcmp(a.data() + at, b.data() + at, size) == 0) continue;
     ++difference.num_differing;
-    const double distance = std::abs(element_at(dtype, a.data() + at) - element_at(dtype, b.data() + at));
+    const double distance = std::abs(load_element(dtype, a.data() + at) - load_element(dtype, b.data() + at));
     difference.largest =
         std::max(difference.largest, std::isfinite(distance) ? distance : std::numeric_limits<double>::infinity());
   }

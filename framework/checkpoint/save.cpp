@@ -137,8 +137,9 @@ void prune(const std::string& directory, const CheckpointInfo& info, const KeepR
     auto other = info_of(folder.path);
     if (other && other->run_id == info.run_id) paths[{other->attempt, other->step}] = folder.path;
   }
-  auto ages = std::views::keys(paths);
-  for (const CheckpointAge& age : ages_to_remove({ages.begin(), ages.end()}, rule)) {
+  std::vector<CheckpointAge> ages;
+  for (const auto& [age, path] : paths) ages.push_back(age);
+  for (const CheckpointAge& age : ages_to_remove(ages, rule)) {
     const std::string& path = paths.at(age);
     if (path == report.path || !remove_checkpoint(path)) continue;  // what cannot be removed is tried again next time
     report.pruned.push_back(path);

@@ -1,12 +1,12 @@
 // Collectives: all kinds x types x counts x group sizes x chunk sizes against values computed alone.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <thread>
 
 #include "framework/api/collectives/reduce.hpp"
 #include "framework/conformance/comm_checks.hpp"
+#include "framework/kernels/element.hpp"
 
 namespace altiplano::conformance {
 namespace {
@@ -19,26 +19,9 @@ double value_of(int rank, int64_t i, DType dtype) {
   return is_floating(dtype) ? integer * 1.1 + 1.0 / (1.0 + static_cast<double>(i % 97) + rank) : integer;
 }
 
-void store(Data& to, int64_t i, double value, DType dtype) {
-  std::byte* at = to.data() + i * size_of(dtype);
-  const auto put = [&](auto typed) { std::memcpy(at, &typed, sizeof(typed)); };
-  switch (dtype) {
-    case DType::kF64:
-      return put(value);
-    case DType::kF32:
-      return put(static_cast<float>(value));
-    case DType::kBF16:
-      return put(static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16));
-    case DType::kI32:
-      return put(static_cast<int32_t>(value));
-    case DType::kI64:
-      return put(static_cast<int64_t>(value));
-  }
-}
-
 Data filled(int rank, int64_t count, DType dtype) {
   Data data(static_cast<size_t>(count * size_of(dtype)));
-  for (int64_t i = 0; i < count; ++i) store(data, i, value_of(rank, i, dtype), dtype);
+  for (int64_t i = 0; i < count; ++i) store_element(dtype, value_of(rank, i, dtype), data.data() + i * size_of(dtype));
   return data;
 }
 
@@ -102,26 +85,6 @@ std::string name_of(const Case& c) {
                      c.count, to_string(c.dtype), c.root);
 }
 
-double load(const std::byte* at, DType dtype) {
-  const auto get = [&](auto zero) {
-    std::memcpy(&zero, at, sizeof(zero));
-    return zero;
-  };
-  switch (dtype) {
-    case DType::kF64:
-      return get(double{});
-    case DType::kF32:
-      return static_cast<double>(get(float{}));
-    case DType::kBF16:
-      return static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(get(uint16_t{})) << 16));
-    case DType::kI32:
-      return get(int32_t{});
-    case DType::kI64:
-      return static_cast<double>(get(int64_t{}));
-  }
-  return 0;
-}
-
 /// Rounding that another order of summing n numbers of about 20 may make.
 double tolerance_of(const Case& c, int n) {
   if (!is_floating(c.dtype) || c.reduce == ReduceKind::kMax) return 0;
@@ -135,7 +98,7 @@ Status compare(const Data& have, const Data& want, const Case& c, int n, int me,
   const double allowed = exact ? 0 : tolerance_of(c, n);
   for (size_t i = 0; i * static_cast<size_t>(size_of(c.dtype)) < want.size(); ++i) {
     const size_t at = i * static_cast<size_t>(size_of(c.dtype));
-    const double is = load(have.data() + at, c.dtype), should = load(want.data() + at, c.dtype);
+    const double is = load_element(c.dtype, have.data() + at), should = load_element(c.dtype, want.data() + at);
     const bool same_bits = std::memcmp(have.data() + at, want.data() + at, static_cast<size_t>(size_of(c.dtype))) == 0;
     if (!same_bits && !(std::abs(is - should) <= allowed))
       return broken("wrong result of {} on rank {} of {}: element {} is {}, should be {}", name_of(c), me, n, i, is,

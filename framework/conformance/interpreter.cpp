@@ -1,77 +1,24 @@
 #include "framework/conformance/interpreter.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "framework/base/random.hpp"
-#include "framework/kernels/bfloat16.hpp"
+#include "framework/kernels/element.hpp"
 
 namespace altiplano::conformance {
 namespace {
 
-template <typename T>
-void encode(const std::vector<double>& values, std::vector<std::byte>& bytes) {
-  for (size_t i = 0; i < values.size(); ++i) {
-    auto element = static_cast<T>(values[i]);
-    std::memcpy(bytes.data() + i * sizeof(T), &element, sizeof(T));
-  }
-}
-
-template <typename T>
-void decode(const std::vector<std::byte>& bytes, std::vector<double>& values) {
-  for (size_t i = 0; i < values.size(); ++i) {
-    T element;
-    std::memcpy(&element, bytes.data() + i * sizeof(T), sizeof(T));
-    values[i] = static_cast<double>(element);
-  }
-}
-
 std::vector<std::byte> to_bytes(DType dtype, const std::vector<double>& values) {
-  std::vector<std::byte> bytes(values.size() * static_cast<size_t>(size_of(dtype)));
-  switch (dtype) {
-    case DType::kF64:
-      encode<double>(values, bytes);
-      break;
-    case DType::kF32:
-      encode<float>(values, bytes);
-      break;
-    case DType::kI32:
-      encode<int32_t>(values, bytes);
-      break;
-    case DType::kI64:
-      encode<int64_t>(values, bytes);
-      break;
-    case DType::kBF16:
-      for (size_t i = 0; i < values.size(); ++i) {
-        BFloat16 half = bfloat16_from_float(static_cast<float>(values[i]));
-        std::memcpy(bytes.data() + 2 * i, &half, 2);
-      }
-  }
+  const auto size = static_cast<size_t>(size_of(dtype));
+  std::vector<std::byte> bytes(values.size() * size);
+  for (size_t i = 0; i < values.size(); ++i) store_element(dtype, values[i], bytes.data() + i * size);
   return bytes;
 }
 
 std::vector<double> from_bytes(DType dtype, const std::vector<std::byte>& bytes) {
-  std::vector<double> values(bytes.size() / static_cast<size_t>(size_of(dtype)));
-  switch (dtype) {
-    case DType::kF64:
-      decode<double>(bytes, values);
-      break;
-    case DType::kF32:
-      decode<float>(bytes, values);
-      break;
-    case DType::kI32:
-      decode<int32_t>(bytes, values);
-      break;
-    case DType::kI64:
-      decode<int64_t>(bytes, values);
-      break;
-    case DType::kBF16:
-      for (size_t i = 0; i < values.size(); ++i) {
-        BFloat16 half;
-        std::memcpy(&half, bytes.data() + 2 * i, 2);
-        values[i] = static_cast<double>(float_from_bfloat16(half));
-      }
-  }
+  const auto size = static_cast<size_t>(size_of(dtype));
+  std::vector<double> values(bytes.size() / size);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = load_element(dtype, bytes.data() + i * size);
   return values;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // kernels/ (L1): pointwise arithmetic as host/device functors, header only, shared by every device (so that tests of
-// one device cover the arithmetic of the others). It may include base/ only; nothing here allocates, throws or keeps
-// state.
+// one device cover the arithmetic of the others). Besides base/ it knows element types only; nothing here allocates,
+// throws or keeps state.
 //
 // bfloat16 as stored: the upper half of a float. Arithmetic is always done in float.
 #include <bit>

@@ -15,7 +15,7 @@
 
 #include "framework/checkpoint/layout.hpp"
 #include "framework/checkpoint/restore.hpp"
-#include "framework/kernels/bfloat16.hpp"
+#include "framework/kernels/element.hpp"
 
 namespace altiplano::test {
 
@@ -53,26 +53,6 @@ std::string some_text() {
     text += (state >> 28) == 0 ? ".\n" : " ";
   }
   return text;
-}
-
-double element(DType dtype, const char* at) {
-  auto as = [&](auto value) {
-    std::memcpy(&value, at, sizeof value);
-    return value;
-  };
-  switch (dtype) {
-    case DType::kF64:
-      return as(double{});
-    case DType::kF32:
-      return as(float{});
-    case DType::kBF16:
-      return float_from_bfloat16(as(BFloat16{}));
-    case DType::kI32:
-      return as(int32_t{});
-    case DType::kI64:
-      return static_cast<double>(as(int64_t{}));
-  }
-  return 0;
 }
 
 std::string set_options(const std::string& settings) {
@@ -168,7 +148,7 @@ std::map<std::string, SavedTensor> read_checkpoint(const std::string& path) {
     SavedTensor& tensor = tensors[target.name];
     auto size = static_cast<size_t>(size_of(target.dtype));
     for (size_t i = 0; i < tensor.bytes.size(); i += size)
-      tensor.values.push_back(element(target.dtype, tensor.bytes.data() + i));
+      tensor.values.push_back(load_element(target.dtype, tensor.bytes.data() + i));
   }
   return tensors;
 }
