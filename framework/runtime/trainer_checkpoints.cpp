@@ -39,6 +39,7 @@ Status Trainer::take_folder() {
   std::filesystem::create_directories(run, error);
   const std::string owner = fmt::format("job {}, process {}", environment_.job_id, ::getpid());
   ALTIPLANO_ASSIGN(run_lock_, FileLock::take(run + "/lock", owner));
+  if (!run_lock_->notice().empty()) note(run_lock_->notice());
   ALTIPLANO_ASSIGN(const std::optional<std::string> too_small, check_space(forecast_space(job_)));
   if (too_small) note(*too_small);
   return Status::ok();

@@ -18,6 +18,13 @@ namespace altiplano {
 namespace {
 constexpr int kTries = 16;
 constexpr std::chrono::milliseconds kPause{50};
+
+/// What file systems answer that have no locks, or whose lock server is away (NFS, Lustre without -o flock, DVS).
+bool means_no_locks(int number) {
+  constexpr int kNotSupported = 524;  // the kernel's ENOTSUPP, which has no name here
+  return number == ENOLCK || number == EOPNOTSUPP || number == ENOSYS || number == kNotSupported;
+}
+
 }  // namespace
 
 Result<FileLock> FileLock::take(const std::string& path, const std::string& owner) {
@@ -29,7 +36,10 @@ Result<FileLock> FileLock::take(const std::string& path, const std::string& owne
     std::this_thread::sleep_for(kPause);
     taken = ::flock(lock.descriptor_, LOCK_EX | LOCK_NB);
   }
-  if (taken != 0) {
+  if (taken != 0 && means_no_locks(errno)) {
+    lock.notice_ = fmt::format("{}: the file system has no locks ({}); nothing keeps a second job out of this folder",
+                               path, std::strerror(errno));
+  } else if (taken != 0) {
     if (errno != EWOULDBLOCK) return runtime_failure("{}: cannot be locked: {}", path, std::strerror(errno));
     auto held_by = read_file(path);
     return invalid_argument("{}: another job is at work here: {}; wait for its end or take another run.dir", path,
@@ -43,10 +53,12 @@ Result<FileLock> FileLock::take(const std::string& path, const std::string& owne
   return lock;
 }
 
-FileLock::FileLock(FileLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+FileLock::FileLock(FileLock&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)), notice_(std::move(other.notice_)) {}
 
 FileLock& FileLock::operator=(FileLock&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
+  std::swap(notice_, other.notice_);
   return *this;
 }
 

@@ -10,15 +10,18 @@ namespace altiplano {
 class FileLock {
  public:
   /// Makes the file when missing and writes `owner` and this host into it. Held by another: kInvalidArgument that names
-  /// the file and its owner. A file system without locks: the Status says so.
+  /// the file and its owner. On a file system without locks nobody is kept out, and `notice` says so.
   static Result<FileLock> take(const std::string& path, const std::string& owner);
   FileLock(FileLock&& other) noexcept;
   FileLock& operator=(FileLock&& other) noexcept;
   ~FileLock();
+  /// Empty, or why this lock keeps nobody out.
+  const std::string& notice() const { return notice_; }
 
  private:
   explicit FileLock(int descriptor) : descriptor_(descriptor) {}
   int descriptor_ = -1;
+  std::string notice_;
 };
 
 }  // namespace altiplano
