@@ -90,8 +90,8 @@ std::vector<std::string> environment_of(int rank, const LaunchRequest& request, 
   result.push_back("ALTIPLANO_RENDEZVOUS=" + address);
   result.push_back("ALTIPLANO_JOB_ID=" + job_id);
   if (request.ranks_report) result.push_back("ALTIPLANO_BOARD=" + board);
-  const int threads =
-      request.cpus_per_rank > 0 ? request.cpus_per_rank : threads_per_rank(num_usable_cpus(), request.ranks);
+  const int share = threads_per_rank(num_usable_cpus(), request.ranks);
+  const int threads = request.cpus_per_rank > 0 ? std::min(request.cpus_per_rank, share) : share;
   result.push_back(fmt::format("ALTIPLANO_THREADS={}", threads));
   winsize size{};
   if (isatty(request.console_out) != 0 && ioctl(request.console_out, TIOCGWINSZ, &size) == 0)

@@ -21,7 +21,7 @@ struct LaunchRequest {
   std::vector<std::string> command;  ///< of every rank; the first word is searched in PATH
   std::string log_directory;         ///< made when missing
   std::string job_id;                ///< empty: a new one
-  int cpus_per_rank = 0;             ///< compute threads of each rank; 0: an equal share of the affinity mask
+  int cpus_per_rank = 0;  ///< compute threads of each rank, at most an equal share of the affinity mask; 0: that share
   int console_out = 1, console_err = 2;
   std::chrono::milliseconds kill_grace{2000};
   std::chrono::milliseconds stopped_limit{0};  ///< 0: a stopped rank is waited for

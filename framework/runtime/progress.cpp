@@ -11,8 +11,9 @@ std::string banner_text(const Job& job, const BannerFacts& facts) {
   const Plan& plan = job.plan;
   Bytes peak;
   for (Bytes bytes : job.estimate.peak_per_rank) peak = std::max(peak, bytes);
-  std::string text = fmt::format("altiplano {}   {} rank{} on {}, comm {}, device {}\n", ALTIPLANO_VERSION,
-                                 job.num_ranks, job.num_ranks == 1 ? "" : "s", facts.host, facts.comm, facts.device);
+  std::string text = fmt::format("altiplano {}   {} rank{} on {}, comm {}, device {}, {} thread{} a rank\n",
+                                 ALTIPLANO_VERSION, job.num_ranks, job.num_ranks == 1 ? "" : "s", facts.host,
+                                 facts.comm, facts.device, facts.threads, facts.threads == 1 ? "" : "s");
   text += fmt::format("model     {}, {} parameters, {} layers          data  {}, {} tokens\n", job.graph->graph.name,
                       with_thousands(num_parameters(job.graph->graph)), job.graph->graph.layers().size(),
                       facts.data_name, with_thousands(facts.training_tokens));

@@ -9,6 +9,7 @@ namespace altiplano {
 
 struct BannerFacts {
   std::string device, comm, host;
+  int threads = 1;  ///< of each rank
   int64_t training_tokens = 0;
   std::string data_name, checkpoint_directory;
   Bytes checkpoint_bytes, free_bytes;

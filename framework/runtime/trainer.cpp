@@ -71,6 +71,7 @@ Status Trainer::open(Rendezvous& rendezvous) {
 void Trainer::show_banner(const std::string& comm, const std::string& host) {
   BannerFacts facts;
   facts.device = model_->device().info().name;
+  facts.threads = model_->device().info().threads;
   facts.comm = comm;
   facts.host = host;
   facts.training_tokens = source_->num_training_tokens();

@@ -63,10 +63,22 @@ Result<std::vector<int>> ranks_of(const Environment& environment, size_t num_hos
   return tasks;
 }
 
-/// Processors of a rank: what Slurm gives a task, else those of the fullest host shared out.
+/// Tasks of a job's only host; several ranks of a launcher may run in one task. 1 when Slurm does not say.
+Result<int> tasks_of_only_host(const Environment& environment) {
+  const auto text = first_of(environment, {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"});
+  if (!text) return 1;
+  ALTIPLANO_ASSIGN(const auto tasks, expand_counts(*text));
+  return tasks.front();
+}
+
+/// Processors of a rank: those of a task shared out among its ranks, else those of the fullest host.
 Result<int> cpus_of(const Environment& environment, const std::vector<int>& ranks) {
   ALTIPLANO_ASSIGN(const int given, count_of(environment, "SLURM_CPUS_PER_TASK", 0));
-  if (given > 0) return given;
+  if (given > 0 && ranks.size() > 1) return given;  // as many ranks as tasks
+  if (given > 0) {
+    ALTIPLANO_ASSIGN(const int tasks, tasks_of_only_host(environment));
+    return static_cast<int>(std::max<int64_t>(1, int64_t{given} * tasks / ranks.front()));
+  }
   const auto text = first_of(environment, {"SLURM_JOB_CPUS_PER_NODE"});
   if (!text) return 1;
   ALTIPLANO_ASSIGN(const auto processors, expand_counts(*text));

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <thread>
 
+#include "framework/launch/rank_environment.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace altiplano;
@@ -25,13 +26,15 @@ struct Launched {
 };
 
 /// Runs `script` by /bin/sh as every rank.
-Launched launch(const TemporaryDirectory& folder, int ranks, const std::string& script, bool pin = false) {
+Launched launch(const TemporaryDirectory& folder, int ranks, const std::string& script, bool pin = false,
+                int cpus_per_rank = 0) {
   LaunchRequest request;
   request.ranks = ranks;
   request.command = {"/bin/sh", "-c", script};
   request.log_directory = folder / "logs";
   request.kill_grace = std::chrono::milliseconds(500);
   request.pin_cpus = pin;
+  request.cpus_per_rank = cpus_per_rank;
   request.console_out = open((folder / "out").c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
   request.console_err = open((folder / "err").c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
   const auto begin = Clock::now();
@@ -73,6 +76,15 @@ BOOST_AUTO_TEST_CASE(every_rank_knows_its_place_and_writes_its_own_log) {
   }
   BOOST_TEST(contains(run.out, "place 0 of 3"));
   BOOST_TEST(!contains(run.out, "place 1 of 3"));
+}
+
+BOOST_AUTO_TEST_CASE(ranks_get_the_threads_that_their_scheduler_gives_but_never_more_than_the_mask_has) {
+  const int share = threads_per_rank(num_usable_cpus(), 2);
+  for (const auto& [given, expected] : {std::pair(0, share), std::pair(1, 1), std::pair(1000, share)}) {
+    TemporaryDirectory folder;
+    const auto run = launch(folder, 2, "echo threads $ALTIPLANO_THREADS", false, given);
+    BOOST_TEST(run.out == fmt::format("threads {}\n", expected));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(the_console_shows_errors_of_every_rank) {

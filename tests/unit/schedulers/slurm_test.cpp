@@ -83,6 +83,16 @@ BOOST_AUTO_TEST_CASE(one_host_takes_as_many_ranks_as_asked_for) {
              boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(ranks_that_one_task_starts_share_its_processors) {
+  auto environment = job("n1", "1");
+  environment["SLURM_JOB_CPUS_PER_NODE"] = "64";
+  environment["SLURM_CPUS_PER_TASK"] = "8";
+  for (const auto& [ranks, processors] : {std::pair(1, 8), std::pair(4, 2), std::pair(3, 2), std::pair(16, 1)})
+    BOOST_TEST(slurm().allocation(environment, ranks)->cpus_per_rank == processors);
+  environment["SLURM_TASKS_PER_NODE"] = "4";  // a task each
+  BOOST_TEST(slurm().allocation(environment, 4)->cpus_per_rank == 8);
+}
+
 BOOST_AUTO_TEST_CASE(refusals_quote_the_variable_and_the_column) {
   const std::vector<std::pair<std::string, std::string>> lists = {
       {"n[1-3", "node list 'n[1-3', column 6: expected ',' or ']'"},
