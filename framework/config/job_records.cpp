@@ -255,6 +255,11 @@ std::vector<OptionRecord> machine_records() {
        .help = "Bytes of one staging chunk of a transfer.",
        .minimum = 64,
        .maximum = 1 << 30},
+      {.key = "comm.check_calls",
+       .type = kBool,
+       .default_value = false,
+       .help = "Compare kind, type, count and number of every collective across its ranks before it runs, and name "
+               "both sides where they differ; slower, for finding faults."},
       {.key = "device.kind", .default_value = text("cpu"), .help = "Device plugin (cpu, reference)."},
       {.key = "device.threads",
        .type = kInt,

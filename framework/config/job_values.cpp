@@ -23,7 +23,8 @@ OptimizerOptions job_optimizer(const Options& options) {
 CommOptions job_comm_options(const Options& options) {
   double milliseconds = options.get_float("comm.timeout_seconds") * 1e3;
   return {.deadline = std::chrono::milliseconds(std::llround(milliseconds)),
-          .chunk_bytes = options.get_int("comm.chunk_bytes")};
+          .chunk_bytes = options.get_int("comm.chunk_bytes"),
+          .check_calls = options.get_bool("comm.check_calls")};
 }
 
 DeviceOptions job_device_options(const Options& options, int ranks_on_host) {

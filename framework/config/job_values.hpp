@@ -11,7 +11,7 @@ namespace altiplano {
 DType job_dtype(const Options& options);
 /// The optimizer section; momentum is 0 for adamw.
 OptimizerOptions job_optimizer(const Options& options);
-/// comm.timeout_seconds and comm.chunk_bytes.
+/// comm.timeout_seconds, comm.chunk_bytes and comm.check_calls.
 CommOptions job_comm_options(const Options& options);
 /// device.threads; auto is 0, which the device resolves with the number of ranks on its host.
 DeviceOptions job_device_options(const Options& options, int ranks_on_host);

@@ -11,7 +11,7 @@ BOOST_AUTO_TEST_CASE(options_become_the_types_of_the_layers_below) {
   auto job = load(kSmallest +
                   "train.precision: bf16\n"
                   "optimizer: {name: adamw, betas: [0.8, 0.9], eps: 1e-6, weight_decay: 0.01}\n"
-                  "comm: {timeout_seconds: 2.5, chunk_bytes: 128}\n"
+                  "comm: {timeout_seconds: 2.5, chunk_bytes: 128, check_calls: true}\n"
                   "device: {threads: 3}\n");
   BOOST_TEST_REQUIRE(job.is_ok(), job.status().message());
   BOOST_TEST((job_dtype(job->options) == DType::kBF16));
@@ -24,6 +24,7 @@ BOOST_AUTO_TEST_CASE(options_become_the_types_of_the_layers_below) {
   BOOST_TEST(optimizer.momentum == 0.0);
   BOOST_TEST(job_comm_options(job->options).deadline.count() == 2500);
   BOOST_TEST(job_comm_options(job->options).chunk_bytes == 128);
+  BOOST_TEST(job_comm_options(job->options).check_calls);
   BOOST_TEST(job_device_options(job->options, 4).threads == 3);
   BOOST_TEST(job_device_options(job->options, 4).ranks_on_host == 4);
 }
@@ -34,5 +35,6 @@ BOOST_AUTO_TEST_CASE(defaults_leave_threads_to_the_device_and_train_in_fp32) {
   BOOST_TEST((job_dtype(job->options) == DType::kF32));
   BOOST_TEST(job_optimizer(job->options).momentum == 0.9);
   BOOST_TEST(job_device_options(job->options, 4).threads == 0);
+  BOOST_TEST(!job_comm_options(job->options).check_calls);
   BOOST_TEST((job_dtype(load(kSmallest + "train.precision: fp64\n")->options) == DType::kF64));
 }
