@@ -34,9 +34,7 @@ std::string cores_text() {
 
 std::string hdf5_text() {
   const Hdf5Versions versions = hdf5_versions();
-  if (versions.agree()) return versions.library;
-  return fmt::format("{}, but built with the headers of {}: install the matching pair", versions.library,
-                     versions.headers);
+  return versions.agree() ? versions.library : versions.mismatch_text();
 }
 
 /// One line "Name:   123 kB" of /proc/meminfo, in bytes.
@@ -98,6 +96,20 @@ void print_plugins() {
   fmt::print("{}", refused);
 }
 
+/// What each device plugin says of itself, its libraries included, when it is opened here.
+void print_devices() {
+  auto& registry = PluginRegistry::instance();
+  for (const auto& plugin : registry.list()) {
+    if (plugin.kind != DeviceBackend::kKind || !plugin.refusal.empty()) continue;
+    const auto backend = registry.device(plugin.name);
+    if (!backend) continue;
+    const auto device = (*backend)->open({});
+    print_line("device", device ? fmt::format("{}, {} threads, {}", (*device)->info().name, (*device)->info().threads,
+                                              to_string((*device)->info().memory))
+                                : fmt::format("{}: {}", plugin.name, device.status().to_string()));
+  }
+}
+
 Status examine(const JobArguments& arguments) {
   use_plugin_path(arguments.plugin_path);
   print_line("altiplano", ALTIPLANO_VERSION);
@@ -108,6 +120,7 @@ Status examine(const JobArguments& arguments) {
   print_line("shared", shared_memory_text());
   print_line("cpu", instruction_sets());
   print_plugins();
+  print_devices();
   return Status::ok();
 }
 

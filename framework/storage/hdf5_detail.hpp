@@ -44,6 +44,9 @@ std::string take_error_text();
 /// before any Handle closes: a call that succeeds clears HDF5's error stack.
 Status failure(const std::string& path, const std::string& object, const std::string& what);
 
+/// Refuses a library of another version than the headers, which HDF5 itself would end the process for.
+Status check_versions();
+
 hid_t memory_type(ElementType type);  ///< in the machine's byte order
 hid_t file_type(ElementType type);    ///< little-endian
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 #include <vector>
 
 #include "framework/storage/hdf5_detail.hpp"
@@ -110,6 +111,14 @@ hid_t file_type(ElementType type) {
   return -1;
 }
 
+/// What HDF5 would end the process for when it opens its first file, unless its own variable tells it not to.
+Status check_versions() {
+  static const Hdf5Versions versions = hdf5_versions();
+  const char* disabled = std::getenv("HDF5_DISABLE_VERSION_CHECK");
+  if (versions.agree() || (disabled && *disabled != '0')) return Status::ok();
+  return runtime_failure("the HDF5 library is {}, or set HDF5_DISABLE_VERSION_CHECK=1", versions.mismatch_text());
+}
+
 }  // namespace hdf5
 
 const char* to_string(ElementType type) {
@@ -120,6 +129,10 @@ const char* to_string(ElementType type) {
 int64_t size_of(ElementType type) {
   constexpr int64_t kSizes[] = {8, 4, 2, 8, 4, 4, 2, 1};
   return kSizes[static_cast<size_t>(type)];
+}
+
+std::string Hdf5Versions::mismatch_text() const {
+  return fmt::format("{}, but built with the headers of {}: install the matching pair", library, headers);
 }
 
 Hdf5Versions hdf5_versions() {

@@ -105,6 +105,7 @@ bool is_inside(const Extents& origin, const Extents& extents, const Extents& who
 
 Result<Hdf5File> Hdf5File::create(const std::string& path) {
   Lock lock;
+  ALTIPLANO_RETURN_IF_ERROR(hdf5::check_versions());
   Hdf5File file;
   file.path_ = path;
   file.error_ = std::make_unique<hdf5::WriteError>();
@@ -119,6 +120,7 @@ Result<Hdf5File> Hdf5File::create(const std::string& path) {
 
 Result<Hdf5File> Hdf5File::open(const std::string& path) {
   Lock lock;
+  ALTIPLANO_RETURN_IF_ERROR(hdf5::check_versions());
   Hdf5File file;
   file.path_ = path;
   Handle access = file_access();

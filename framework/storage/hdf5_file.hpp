@@ -112,7 +112,8 @@ class Hdf5File {
 struct Hdf5Versions {
   std::string headers, library;  ///< "1.10.8": compiled against, running with
   bool agree() const { return headers == library; }
+  std::string mismatch_text() const;  ///< "1.10.9, but built with the headers of 1.10.8: install the matching pair"
 };
-Hdf5Versions hdf5_versions();  ///< for `doctor`; never aborts, unlike HDF5's own check
+Hdf5Versions hdf5_versions();  ///< never aborts, unlike HDF5's own check, which comes with the first file
 
 }  // namespace altiplano

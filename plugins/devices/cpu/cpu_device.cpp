@@ -10,7 +10,7 @@ namespace altiplano::cpu {
 
 CpuDevice::CpuDevice(const DeviceOptions& options) {
   info_.threads = threads_of_rank(options.threads, options.ranks_on_host);
-  info_.name = "cpu (" + instruction_sets() + ")";
+  info_.name = "cpu (" + instruction_sets() + ", " + library_text() + ")";
   info_.memory = Bytes(host_memory_bytes() / std::max(1, options.ranks_on_host));
   info_.dtypes = {DType::kF32, DType::kBF16};
   info_.is_host_memory = true;

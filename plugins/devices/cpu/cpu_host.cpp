@@ -1,9 +1,11 @@
 #include "plugins/devices/cpu/cpu_host.hpp"
 
+#include <fmt/ranges.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <dnnl.hpp>
 #include <fstream>
@@ -52,6 +54,16 @@ int64_t host_memory_bytes() {
   const int64_t physical = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
   const int64_t limit = control_group_limit();
   return limit > 0 ? std::min(physical, limit) : physical;
+}
+
+std::string library_text() {
+  using Version = std::array<int, 3>;
+  const dnnl_version_t* running = dnnl_version();
+  const Version headers = {DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR, DNNL_VERSION_PATCH};
+  const Version library = {running->major, running->minor, running->patch};
+  const std::string text = fmt::format("oneDNN {}", fmt::join(library, "."));
+  if (library[0] == headers[0] && library >= headers) return text;
+  return fmt::format("{}, but built with the headers of {}: install the matching pair", text, fmt::join(headers, "."));
 }
 
 std::string instruction_sets() {

@@ -12,6 +12,8 @@ int available_cpus();
 int threads_of_rank(int asked, int ranks_on_host);
 /// Physical memory, or the control group's limit if that is lower.
 int64_t host_memory_bytes();
+/// "oneDNN 2.6.3"; more when the library is older than the headers it was built with, or of another major version.
+std::string library_text();
 /// "avx512, amx-bf16", "avx2", "sse2": the widest set that the loops and products use here.
 std::string instruction_sets();
 

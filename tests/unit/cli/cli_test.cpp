@@ -41,8 +41,9 @@ BOOST_AUTO_TEST_CASE(usage_mistakes_exit_with_2_and_say_what_is_possible) {
 }
 
 BOOST_AUTO_TEST_CASE(every_help_page_has_examples) {
-  for (const char* command : {"config", "config show", "config diff", "config schema", "config reference", "init", "doctor", "ckpt", "ckpt ls",
-                              "ckpt inspect", "ckpt verify", "data", "data pack", "data inspect"}) {
+  for (const char* command :
+       {"config", "config show", "config diff", "config schema", "config reference", "init", "doctor", "ckpt",
+        "ckpt ls", "ckpt inspect", "ckpt verify", "data", "data pack", "data inspect"}) {
     auto result = run_altiplano(std::string(command) + " --help");
     BOOST_TEST(result.exit_code == 0);
     BOOST_TEST(contains(result.output, std::string("Examples:\n  altiplano ") + command), result.output);
@@ -121,4 +122,25 @@ BOOST_AUTO_TEST_CASE(doctor_names_the_machine_and_the_plugins) {
        {"altiplano ", "compiler ", "hdf5 ", "cores ", "memory ", "shared ", "cpu ", "model/gpt", "schedule/1f1b"}) {
     BOOST_TEST(contains(result.output, part), part);
   }
+}
+
+BOOST_AUTO_TEST_CASE(doctor_says_the_versions_of_libraries_and_whether_they_are_those_built_with) {
+  auto here = run_altiplano("doctor");
+  BOOST_TEST(contains(here.output, "\ndevice    cpu ("), here.output);
+  BOOST_TEST(contains(here.output, ", oneDNN "), here.output);
+  BOOST_TEST(!contains(here.output, "install the matching pair"), here.output);
+  const std::string other = "env -u ALTIPLANO_PLUGIN_PATH ASAN_OPTIONS=verify_asan_link_order=0 LD_PRELOAD=" +
+                            std::string(ALTIPLANO_BINARY_DIR "/fixtures/faults/other_versions.so ") +
+                            ALTIPLANO_BINARY_DIR "/bin/altiplano ";
+  auto elsewhere = run_command(other + "doctor");
+  BOOST_TEST(elsewhere.exit_code == 0, elsewhere.output);
+  for (const char* part :
+       {"\nhdf5      1.10.99, but built with the headers of 1.", "oneDNN 1.2.3, but built with the headers of"})
+    BOOST_TEST(contains(elsewhere.output, part), part << " in " << elsewhere.output);
+  // A job with that HDF5 is refused, where HDF5 itself would abort.
+  TemporaryDirectory folder;
+  write_bytes(folder / "a.txt", "In the beginning");
+  auto job = run_command(other + "data pack -o " + (folder / "a.h5") + " " + (folder / "a.txt"));
+  BOOST_TEST(job.exit_code == 1, job.output);
+  BOOST_TEST(contains(job.output, "error: the HDF5 library is 1.10.99, but built with the headers of "), job.output);
 }

@@ -1,5 +1,10 @@
 #include "framework/storage/hdf5_file.hpp"
 
+#include <hdf5.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
 #include <numeric>
 #include <thread>
 
@@ -214,4 +219,24 @@ BOOST_AUTO_TEST_CASE(the_versions_of_headers_and_library_are_known) {
   Hdf5Versions versions = hdf5_versions();
   BOOST_TEST(std::count(versions.headers.begin(), versions.headers.end(), '.') == 2);
   BOOST_TEST(std::count(versions.library.begin(), versions.library.end(), '.') == 2);
+}
+
+BOOST_AUTO_TEST_CASE(a_file_whose_writer_was_killed_is_explained) {
+  test::TemporaryDirectory dir;
+  const std::string path = dir / "a.h5";
+  const pid_t child = fork();
+  if (child == 0) {  // as h5py writes with libver="latest": the file says that it is open for writing
+    const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_libver_bounds(access, H5F_LIBVER_LATEST, H5F_LIBVER_LATEST);
+    const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    H5Fflush(file, H5F_SCOPE_GLOBAL);
+    kill(getpid(), SIGKILL);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  BOOST_REQUIRE(WIFSIGNALED(status));
+  const std::string message = Hdf5File::open(path).status().message();
+  BOOST_TEST(
+      contains(message, "a.h5: cannot be opened: a writer died while it had the file open; write it again (HDF5: "),
+      message);
 }
