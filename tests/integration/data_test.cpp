@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "framework/runtime/data/utf8.hpp"
-#include "tests/support/job_folder.hpp"
+#include "tests/support/faulty_job.hpp"
 
 namespace altiplano::test {
 
@@ -114,6 +114,22 @@ BOOST_AUTO_TEST_CASE(generated_text_is_whole_characters_whatever_the_model_says)
     BOOST_TEST(!check.first_invalid().has_value(), result.output);
     BOOST_TEST(result.output.find("\uFFFD") != std::string::npos, result.output);  // it did say bytes that are no text
   }
+}
+
+BOOST_AUTO_TEST_CASE(two_jobs_train_at_once_on_data_that_nobody_may_write) {
+  if (!SmallDisk::is_possible()) return;
+  JobFolder job;
+  std::filesystem::create_directories(job / "data");
+  std::filesystem::rename(job / "text.h5", job / "data/text.h5");
+  const std::string settings = "data.train=data/text.h5 parallel.data_parallel_size=2";
+  const std::string environment =
+      "unshare -m sh -c 'mount --bind data data && mount -o remount,bind,ro data && ! touch data/x && exec \"$@\"' sh";
+  BackgroundRun a(job, job.launch_arguments(2, "a", settings), "a", environment),
+      b(job, job.launch_arguments(2, "b", settings), "b", environment);
+  BOOST_TEST(a.wait() == 0, a.output());
+  BOOST_TEST(b.wait() == 0, b.output());
+  BOOST_TEST(differing_tensors(job.checkpoint("a", 6), job.checkpoint("b", 6)) == "");
+  BOOST_TEST(std::distance(std::filesystem::directory_iterator(job / "data"), {}) == 1);
 }
 
 }  // namespace altiplano::test

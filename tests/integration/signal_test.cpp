@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <boost/test/unit_test.hpp>
+#include <cerrno>
 
+#include "tests/support/faults.hpp"
 #include "tests/support/job_folder.hpp"
 
 namespace altiplano::test {
@@ -51,6 +53,13 @@ void check_goes_on(const JobFolder& job, const std::string& run) {
   BOOST_TEST(differing_tensors(job.checkpoint(run, end), job.checkpoint(run + "-whole", end)) == "");
 }
 
+/// To the launcher and its ranks at once, as Slurm signals every process of a step.
+void signal_all(const BackgroundRun& run, int ranks, int signal) {
+  for (int rank = 0; rank < ranks; ++rank)
+    if (const pid_t process = run.rank(rank); process > 0) kill(process, signal);
+  kill(run.launcher(), signal);
+}
+
 struct Stop {
   const char* name;
   int signal;
@@ -72,6 +81,48 @@ BOOST_AUTO_TEST_CASE(whoever_gets_the_signal_all_ranks_save_the_same_step_and_go
     BOOST_TEST(code == kSaved, stop.name << " " << code << " " << run.output());
     BOOST_TEST(has(run.output(), "stopped   after step " + std::to_string(steps_done(job, stop.name))), run.output());
     check_goes_on(job, stop.name);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_save_on_a_slow_disk_is_done_when_slurm_ends_the_job_for_its_time_limit) {
+  JobFolder job;
+  const Fault slow{.directory = job / "run/checkpoints", .delay = 40};
+  BackgroundRun run(job, job.launch_arguments(4, "run", kEndless), "run", fault_environment(slow));
+  wait_for_step(job, "run", 3);
+  signal_all(run, 4, SIGCONT);  // Slurm sends it first, to wake who is stopped
+  signal_all(run, 4, SIGTERM);
+  wait_until([&] { return std::filesystem::exists(job / "run/checkpoints"); }, "the save begins");
+  signal_all(run, 4, SIGTERM);  // as an impatient user does
+  // Slurm kills 30 s after the signal (KillWait).
+  BOOST_TEST(run.wait(std::chrono::seconds(30)) == kSaved, run.output());
+  check_goes_on(job, "run");
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_is_told_to_continue_goes_on_and_each_stop_signal_ends_it_saved) {
+  JobFolder job;
+  for (int signal : {SIGUSR2, SIGHUP, SIGINT}) {
+    const std::string name = "signal" + std::to_string(signal);
+    BackgroundRun run(job, job.launch_arguments(4, name, kEndless), name);
+    wait_for_step(job, name, 2);
+    signal_all(run, 4, SIGCONT);
+    wait_for_step(job, name, steps_done(job, name) + 2);
+    BOOST_REQUIRE(kill(run.rank(1), signal) == 0);
+    BOOST_TEST(run.wait() == kSaved, run.output());
+    BOOST_TEST(std::filesystem::exists(job.checkpoint(name, steps_done(job, name)) + "/manifest.json"), name);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_file_system_without_locks_is_told_and_trains_and_resumes) {
+  JobFolder job;
+  for (int error : {ENOLCK, EOPNOTSUPP, 524}) {
+    const std::string name = "errno" + std::to_string(error);
+    const std::string environment = fault_environment({.directory = job.path(), .no_locks = error});
+    for (int64_t step : {2, 4}) {
+      BackgroundRun run(job, job.launch_arguments(4, name, up_to(step)), name, environment);
+      BOOST_TEST(run.wait() == 0, run.output());
+      BOOST_TEST(has(run.output(), "note: " + name + "/lock: the file system has no locks ("), run.output());
+    }
+    BOOST_TEST(read_steps(job / name + "/metrics.jsonl").size() == 4u);
   }
 }
 

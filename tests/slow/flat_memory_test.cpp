@@ -2,7 +2,9 @@
 #include <unistd.h>
 
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <fstream>
+#include <thread>
 
 #include "tests/support/job_folder.hpp"
 
@@ -43,6 +45,29 @@ BOOST_AUTO_TEST_CASE(memory_does_not_grow_over_two_thousand_steps) {
     BOOST_REQUIRE(before[rank] > 0);
     // 1 MiB: the allocator's own play around saves, about 600 bytes a step.
     BOOST_TEST(after - before[rank] <= 1 << 20);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(memory_does_not_grow_over_twenty_thousand_tiny_steps) {
+  JobFolder job;
+  const std::string tiny =
+      "model.num_hidden_layers=1 model.hidden_size=8 model.num_attention_heads=1 train.seq_length=4 "
+      "train.global_batch_size=2 train.micro_batch_size=1 train.max_steps=1000000 train.log_every=1000";
+  BackgroundRun run(job, job.launch_arguments(2, "run", tiny + degrees_text(2, 1, 1)), "run");
+  const auto wait_for = [&](const std::string& step) {
+    for (int i = 0; i < 3600 && run.output().find("step: " + step + "/") == std::string::npos; ++i) {
+      BOOST_REQUIRE_MESSAGE(!run.has_ended(), run.output());
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    }
+  };
+  wait_for("   1000");
+  const int64_t before[] = {resident_bytes(run.rank(0)), resident_bytes(run.rank(1))};
+  wait_for("  20000");
+  for (int rank : {0, 1}) {
+    const int64_t after = resident_bytes(run.rank(rank));
+    BOOST_TEST_MESSAGE("rank " << rank << ": " << before[rank] << " bytes at step 1,000, " << after << " at 20,000");
+    BOOST_REQUIRE(before[rank] > 0);
+    BOOST_TEST(after - before[rank] <= 256 << 10);  // 14 bytes a step
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <fstream>
 
@@ -109,6 +110,9 @@ std::string fault_environment(const Fault& fault, const std::string& log) {
   if (fault.stays) text += "FAULT_STAYS=1 ";
   if (fault.no_exchange) text += "FAULT_NO_EXCHANGE=1 ";
   if (!fault.free_bytes.empty()) text += "FAULT_FREE_BYTES=" + fault.free_bytes + " ";
+  if (fault.most_bytes > 0) text += fmt::format("FAULT_MOST_BYTES={} ", fault.most_bytes);
+  if (fault.delay > 0) text += fmt::format("FAULT_DELAY_MS={} ", fault.delay);
+  if (fault.no_locks != 0) text += fmt::format("FAULT_NO_LOCKS={} ", fault.no_locks);
   if (!log.empty()) text += "FAULT_LOG=" + log + " ";
   return text;
 }
@@ -153,6 +157,16 @@ int check_interrupted_saves(const SaveScene& scene, const std::string& mode, int
     ++tried;
   }
   return tried;
+}
+
+int64_t save_with_short_writes(int most_bytes) {
+  TemporaryDirectory folder;
+  const std::string directory = folder / "checkpoints";
+  const auto calls = counted_calls(saver(directory, 1, 1, 0), {.directory = directory, .most_bytes = most_bytes});
+  auto found = find_checkpoint(directory, "must", CheckLevel::kChecksums);
+  BOOST_REQUIRE_MESSAGE(found.is_ok(), found.status().to_string());
+  check_values(*found->checkpoint, fmt::format("writes of {} bytes", most_bytes));
+  return std::ranges::count_if(calls, [](const std::string& call) { return call.find("write") != std::string::npos; });
 }
 
 }  // namespace altiplano::test

@@ -15,6 +15,9 @@ struct Fault {
   bool stays = false;           ///< all later ones too
   bool no_exchange = false;     ///< a file system that cannot exchange two names
   std::string free_bytes = {};  ///< what the file system says is free; empty: the truth
+  int most_bytes = 0;           ///< that one write takes; 0: all
+  int delay = 0;                ///< milliseconds that each call takes longer
+  int no_locks = 0;             ///< the error that flock fails with, on every file; 0: it works
 };
 
 /// The environment that makes a command run so: "LD_PRELOAD=... FAULT_DIR=... ", to be put before it.
@@ -35,5 +38,8 @@ const std::vector<SaveScene>& save_scenes();
 /// newest complete checkpoint has the values of one step and is that of the last save that said it was done or the one
 /// after; what is left out is named with its reason; the next save goes well and leaves no junk. How many were tried.
 int check_interrupted_saves(const SaveScene& scene, const std::string& mode, int stride, bool stays = false);
+
+/// Saves on a disk whose writes take `most_bytes` at most (0: all) and checks every value. How many writes it took.
+int64_t save_with_short_writes(int most_bytes);
 
 }  // namespace altiplano::test

@@ -17,3 +17,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_or_a_failing_one_at_any_boundary_is_told_and_le
     BOOST_TEST(check_interrupted_saves(scene, "ENOSPC", 13) > 2, scene.name);
   }
 }
+
+BOOST_AUTO_TEST_CASE(writes_that_take_few_bytes_each_save_the_same_checkpoint) {
+  BOOST_TEST(save_with_short_writes(7) > 3 * save_with_short_writes(0));
+}
