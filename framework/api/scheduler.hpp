@@ -1,5 +1,6 @@
 #pragma once
 // Scheduler plugins: workload managers (how a job reaches nodes), never pipeline schedules.
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ struct Allocation {
   std::vector<int> ranks_per_host;
   int cpus_per_rank = 1;
   int restart_count = 0;
+  int64_t end_time = 0;  ///< when the job will be ended, in seconds since 1970; 0: nobody says
 };
 
 class Scheduler {

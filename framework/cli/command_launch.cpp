@@ -13,6 +13,7 @@
 #include "framework/launch/stop_signal.hpp"
 #include "framework/runtime/comm_choice.hpp"
 #include "framework/runtime/output_folders.hpp"
+#include "framework/runtime/time_budget.hpp"
 #include "framework/runtime/trainer.hpp"
 
 namespace altiplano {
@@ -66,6 +67,7 @@ Result<Allocation> ask_scheduler(int ranks) {
 }
 
 Status launch(const LaunchArguments& arguments, int& exit_code) {
+  const double started = unix_time();
   exit_on_stop_signals(
       "note: asked to stop before the ranks were started; nothing was trained, start again to go on\n");
   signal(SIGPIPE, SIG_IGN);  // a console that is gone stops no job
@@ -79,6 +81,7 @@ Status launch(const LaunchArguments& arguments, int& exit_code) {
   request.pin_cpus = arguments.pin;
   request.job_id = allocation.job_id;
   request.cpus_per_rank = allocation.cpus_per_rank;
+  ALTIPLANO_ASSIGN(request.end_time, run_end(options, allocation.end_time, started));
   request.ranks_report = true;
   request.stopped_limit = stopped_limit(options);
   std::fflush(stdout);

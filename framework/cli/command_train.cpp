@@ -9,6 +9,7 @@
 #include "framework/launch/rank_board.hpp"
 #include "framework/launch/stop_signal.hpp"
 #include "framework/runtime/output_folders.hpp"
+#include "framework/runtime/time_budget.hpp"
 #include "framework/runtime/trainer.hpp"
 
 namespace altiplano {
@@ -52,6 +53,7 @@ void print_end(const TrainArguments& arguments, const TrainSummary& summary, con
 }
 
 Status train(const TrainArguments& arguments) {
+  const double started = unix_time();
   catch_stop_signals();
   ALTIPLANO_ASSIGN(RankEnvironment environment, rank_environment());
   ALTIPLANO_ASSIGN(const RankReport report,
@@ -65,6 +67,9 @@ Status train(const TrainArguments& arguments) {
   ALTIPLANO_ASSIGN(Job job, prepare_job(std::move(config), request));
   if (!has_launcher) ALTIPLANO_RETURN_IF_ERROR(check_can_write(job.config.options));
   if (!has_launcher) print_notices(job.notices);
+  if (!has_launcher) {
+    ALTIPLANO_ASSIGN(environment.end_time, run_end(job.config.options, 0, started));
+  }
   ALTIPLANO_ASSIGN(auto rendezvous, meet(environment));
   ALTIPLANO_ASSIGN(auto trainer,
                    Trainer::create(job, environment, *rendezvous, report, [] { return stop_signal() != 0; }));

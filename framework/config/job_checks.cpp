@@ -4,6 +4,7 @@
 
 #include "framework/base/quantity.hpp"
 #include "framework/base/text.hpp"
+#include "framework/base/time_limit.hpp"
 #include "framework/config/job_config.hpp"
 
 namespace altiplano {
@@ -144,6 +145,10 @@ Status check_run_name(const Options& options) {
   return invalid_argument("{}: '{}' is no name of a folder; use run.dir for a path", options.where("run.name"), name);
 }
 
+Status check_time_limit(const Options& options) {
+  return time_limit(options).status();
+}
+
 Status check_memory(const Options& options) {
   return memory_per_rank(options).status();
 }
@@ -198,11 +203,24 @@ Result<std::optional<Bytes>> memory_per_rank(const Options& options) {
                           quantity_example(QuantityKind::kBytes));
 }
 
+Result<TimeLimit> time_limit(const Options& options) {
+  if (!options.has("train.time_limit")) return TimeLimit{};
+  const std::string& text = options.get_string("train.time_limit");
+  if (text == "none") return TimeLimit{.is_none = true, .length = {}};
+  const auto length = parse_time_limit(text);
+  if (length && length->value > 0) return TimeLimit{.is_none = false, .length = length};
+  if (length)
+    return invalid_argument("{}: {} leaves no time to train; for no limit write none",
+                            options.where("train.time_limit"), text);
+  return invalid_argument("{}: got {}, expected a time such as {}, or none, or auto", options.where("train.time_limit"),
+                          text, time_limit_example());
+}
+
 Status check_job(Options& options, std::vector<std::string>& notices) {
   using Rule = Status (*)(const Options&);
-  constexpr std::array<Rule, 10> kRules = {check_batch,     check_documents,     check_validation,
-                                          check_optimizer, check_learning_rate, check_split,
-                                          check_resume,    check_memory,        check_run_name,      check_keep_every};
+  constexpr std::array<Rule, 11> kRules = {check_batch,         check_documents,  check_validation, check_optimizer,
+                                           check_learning_rate, check_split,      check_resume,     check_memory,
+                                           check_run_name,      check_keep_every, check_time_limit};
   derive_defaults(options);
   std::vector<std::string> refusals;
   for (Rule rule : kRules) {

@@ -65,6 +65,13 @@ Status require_keys(const JobConfig& job, const std::vector<std::string>& keys, 
 /// Bytes of memory.per_rank; nothing when auto.
 Result<std::optional<Bytes>> memory_per_rank(const Options& options);
 
+struct TimeLimit {
+  bool is_none = false;           ///< not even that of the workload manager
+  std::optional<Seconds> length;  ///< nothing when auto
+};
+/// train.time_limit.
+Result<TimeLimit> time_limit(const Options& options);
+
 /// Effective values as YAML with dotted keys, which loads again; with origins as comments on request.
 std::string job_text(const Options& options, bool with_origins);
 /// One value as that text has it.

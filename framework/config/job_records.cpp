@@ -127,6 +127,12 @@ std::vector<OptionRecord> loop_records() {
        .help = "Global batches per validation.",
        .minimum = 1,
        .maximum = kMaxSteps},
+      {.key = "train.time_limit",
+       .help =
+           "Time after which this start of the run has saved and ended with exit code 75, as Slurm writes times: 90 "
+           "(minutes), 90:30, 1:30:00, 2-0, 2-0:30 or 2-12:30:00; auto: the end of the Slurm job, if there is one; "
+           "none: no limit.",
+       .allow_auto = true},
       {.key = "train.resume",
        .default_value = text("auto"),
        .help = "Checkpoint to start from: auto (newest usable one, if any), must (refuse to start without one), none, "

@@ -77,14 +77,15 @@ cpu_set_t share_of_cpus(int rank, int ranks) {
 
 std::vector<std::string> environment_of(int rank, const LaunchRequest& request, const std::string& address,
                                         const std::string& job_id, const std::string& board) {
+  constexpr std::string_view kOwn[] = {
+      "ALTIPLANO_RANK=",    "ALTIPLANO_WORLD_SIZE=", "ALTIPLANO_RENDEZVOUS=", "ALTIPLANO_JOB_ID=",
+      "ALTIPLANO_THREADS=", "ALTIPLANO_BOARD=",      "ALTIPLANO_END_TIME=",   "ALTIPLANO_TERMINAL_COLUMNS="};
   std::vector<std::string> result;
-  for (char** variable = environ; *variable != nullptr; ++variable)
-    if (std::string_view text = *variable;
-        !text.starts_with("ALTIPLANO_RANK=") && !text.starts_with("ALTIPLANO_WORLD_SIZE=") &&
-        !text.starts_with("ALTIPLANO_RENDEZVOUS=") && !text.starts_with("ALTIPLANO_JOB_ID=") &&
-        !text.starts_with("ALTIPLANO_THREADS=") && !text.starts_with("ALTIPLANO_BOARD=") &&
-        !text.starts_with("ALTIPLANO_TERMINAL_COLUMNS="))
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    if (std::ranges::none_of(kOwn, [&](std::string_view name) { return text.starts_with(name); }))
       result.emplace_back(text);
+  }
   result.push_back(fmt::format("ALTIPLANO_RANK={}", rank));
   result.push_back(fmt::format("ALTIPLANO_WORLD_SIZE={}", request.ranks));
   result.push_back("ALTIPLANO_RENDEZVOUS=" + address);
@@ -93,6 +94,7 @@ std::vector<std::string> environment_of(int rank, const LaunchRequest& request, 
   const int share = threads_per_rank(num_usable_cpus(), request.ranks);
   const int threads = request.cpus_per_rank > 0 ? std::min(request.cpus_per_rank, share) : share;
   result.push_back(fmt::format("ALTIPLANO_THREADS={}", threads));
+  result.push_back(fmt::format("ALTIPLANO_END_TIME={}", request.end_time));
   winsize size{};
   if (isatty(request.console_out) != 0 && ioctl(request.console_out, TIOCGWINSZ, &size) == 0)
     result.push_back(fmt::format("ALTIPLANO_TERMINAL_COLUMNS={}", size.ws_col));

@@ -22,6 +22,7 @@ struct LaunchRequest {
   std::string log_directory;         ///< made when missing
   std::string job_id;                ///< empty: a new one
   int cpus_per_rank = 0;  ///< compute threads of each rank, at most an equal share of the affinity mask; 0: that share
+  int64_t end_time = 0;   ///< told to the ranks, which have to be done by then; 0: no limit
   int console_out = 1, console_err = 2;
   std::chrono::milliseconds kill_grace{2000};
   std::chrono::milliseconds stopped_limit{0};  ///< 0: a stopped rank is waited for

@@ -15,15 +15,17 @@ namespace altiplano {
 namespace {
 
 /// A whole number in [minimum, maximum], or the refusal.
-Result<int> number(const std::string& name, const std::string& text, int64_t minimum, int64_t maximum) {
+template <typename Integer = int>
+Result<Integer> number(const std::string& name, const std::string& text, int64_t minimum, int64_t maximum) {
   const auto value = parse_int(text);
   if (!value || *value < minimum || *value > maximum)
     return invalid_argument("{}: '{}' is not a whole number in {}..{}", name, text, minimum, maximum);
-  return static_cast<int>(*value);
+  return static_cast<Integer>(*value);
 }
 
 constexpr int64_t kMostRanks = 1 << 20;
 constexpr int64_t kMostThreads = 1 << 16;
+constexpr int64_t kLastTime = int64_t{1} << 40;  // in 36,000 years
 
 Result<int> threads(const EnvironmentLookup& lookup) {
   if (const auto text = lookup("OMP_NUM_THREADS"); text && !text->empty())
@@ -79,6 +81,9 @@ Result<RankEnvironment> rank_environment(const EnvironmentLookup& lookup) {
   environment.rendezvous = values[2];
   environment.job_id = values[3];
   environment.board = lookup("ALTIPLANO_BOARD").value_or("");
+  if (const auto end = lookup("ALTIPLANO_END_TIME")) {
+    ALTIPLANO_ASSIGN(environment.end_time, number<int64_t>("ALTIPLANO_END_TIME", *end, 0, kLastTime));
+  }
   if (const auto columns = lookup("ALTIPLANO_TERMINAL_COLUMNS")) {
     ALTIPLANO_ASSIGN(environment.terminal_columns, number("ALTIPLANO_TERMINAL_COLUMNS", *columns, 0, 1 << 16));
   }

@@ -23,6 +23,10 @@ void tell(const std::string& text) {
   fmt::print(stderr, "note: {}\n", text);
 }
 
+Seconds since(std::chrono::steady_clock::time_point begin) {
+  return Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+}
+
 Result<BatchSource> open_data(const Job& job) {
   return BatchSource::open(job_data_options(job));
 }
@@ -84,20 +88,34 @@ void Trainer::show_banner(const std::string& comm, const std::string& host) {
 }
 
 Result<TrainSummary> Trainer::run() {
-  int64_t max_steps = options_.get_int("train.max_steps"), save_every = options_.get_int("checkpoint.every_steps");
-  int64_t validate_every = options_.get_int("train.validate_every");
+  const int64_t max_steps = options_.get_int("train.max_steps");
   while (step_ < max_steps && !summary_.stopped_early) {
     ALTIPLANO_ASSIGN(const bool stops, step());
     summary_.stopped_early = stops && step_ < max_steps;
-    if (validate_every > 0 && (step_ % validate_every == 0 || step_ == max_steps))
-      ALTIPLANO_RETURN_IF_ERROR(validate());
-    bool is_due = save_every > 0 && step_ % save_every == 0;
-    if (is_due || step_ == max_steps || summary_.stopped_early) ALTIPLANO_RETURN_IF_ERROR(save());
+    ALTIPLANO_RETURN_IF_ERROR(validate_and_save());
   }
   summary_.steps_done = step_;
   if (const Status status = report_memory(); !status.is_ok()) tell(status.to_string());
   if (metrics_.num_lost() > 0) tell(fmt::format("metrics.jsonl: {} lines are lost", metrics_.num_lost()));
   return summary_;
+}
+
+/// What is due after a step, timed for the run's end.
+Status Trainer::validate_and_save() {
+  const int64_t validate_every = options_.get_int("train.validate_every"),
+                save_every = options_.get_int("checkpoint.every_steps");
+  const bool is_end = step_ == options_.get_int("train.max_steps");
+  auto begin = std::chrono::steady_clock::now();
+  if (validate_every > 0 && (step_ % validate_every == 0 || is_end)) {
+    ALTIPLANO_RETURN_IF_ERROR(validate());
+    budget_.note_validation(since(begin));
+  }
+  begin = std::chrono::steady_clock::now();
+  if ((save_every > 0 && step_ % save_every == 0) || is_end || summary_.stopped_early) {
+    ALTIPLANO_RETURN_IF_ERROR(save());
+    budget_.note_save(since(begin));
+  }
+  return Status::ok();
 }
 
 Status Trainer::report_memory() {
@@ -107,6 +125,15 @@ Status Trainer::report_memory() {
   ALTIPLANO_ASSIGN(const Bytes resident, resident_peak());
   return write_memory_report(
       run, {environment_.rank.value, model_->program().peak(), model_->device().peak_allocated(), resident});
+}
+
+/// Whether the step that begins has to be the last, by the first rank's clock, which tells it.
+bool Trainer::time_is_over() {
+  const double now = unix_time();
+  if (!is_first_rank() || !budget_.is_last_step(now)) return false;
+  progress_->note(fmt::format("time      step {} is the last one: {} until the end of the time given", step_ + 1,
+                              hours_minutes_seconds(Seconds(static_cast<double>(budget_.end()) - now))));
+  return true;
 }
 
 /// True: stop after this step.
@@ -132,7 +159,7 @@ Result<bool> Trainer::step() {
         stops = totals.stop_requests > 0;
         return decision.applies;
       },
-      stop_requested_());
+      stop_requested_() || time_is_over());
   ALTIPLANO_RETURN_IF_ERROR(status);
   if (metrics.skipped && metrics.tokens > 0) {
     ALTIPLANO_ASSIGN(metrics.not_finite, find_not_finite(scalars));
@@ -140,7 +167,8 @@ Result<bool> Trainer::step() {
   ++step_;
   samples_ += job_.plan.global_batch;
   summary_.loss = metrics.loss;
-  metrics.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  metrics.seconds = since(begin).value;
+  budget_.note_step(Seconds(metrics.seconds));
   metrics.tokens_per_second = static_cast<double>(metrics.tokens) / metrics.seconds;
   if (is_first_rank()) {
     tell(metrics_.write_step(metrics));

@@ -16,6 +16,7 @@
 #include "framework/runtime/progress.hpp"
 #include "framework/runtime/rank_model.hpp"
 #include "framework/runtime/step_decision.hpp"
+#include "framework/runtime/time_budget.hpp"
 #include "framework/storage/file_lock.hpp"
 
 namespace altiplano {
@@ -54,6 +55,8 @@ class Trainer {
   Status go_on_from(const FoundCheckpoint& found);
   Status open_outputs(const std::string& host);
   Result<bool> step();
+  bool time_is_over();
+  Status validate_and_save();
   Status validate();
   Status save();
   Result<NotFinite> find_not_finite(const StepScalars& scalars);
@@ -78,6 +81,7 @@ class Trainer {
   LearningRate rate_;
   MetricsFile metrics_;
   std::unique_ptr<Progress> progress_;
+  TimeBudget budget_;  ///< of the first rank
   std::string checkpoint_directory_, run_id_;
   std::string resumed_from_;
   std::vector<std::string> notices_;  ///< of the first rank: what has changed since the checkpoint

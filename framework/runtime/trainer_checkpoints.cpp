@@ -69,6 +69,7 @@ Status Trainer::start(Rendezvous& rendezvous) {
   ALTIPLANO_RETURN_IF_ERROR(found.checkpoint ? go_on_from(found) : begin_run());
   ALTIPLANO_RETURN_IF_ERROR(barrier());
   summary_.first_step = step_ + 1;
+  budget_ = TimeBudget(environment_.end_time, checkpoint_bytes(job_));
   return is_first_rank() ? open_outputs(rendezvous.host()) : Status::ok();
 }
 

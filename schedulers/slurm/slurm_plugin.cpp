@@ -21,10 +21,11 @@ std::optional<std::string> first_of(const Environment& environment, std::initial
   return std::nullopt;
 }
 
-Result<int> count_of(const Environment& environment, const char* name, int fallback) {
+template <typename Integer>
+Result<Integer> count_of(const Environment& environment, const char* name, Integer fallback) {
   const auto text = first_of(environment, {name});
   if (!text) return fallback;
-  int value = 0;
+  Integer value = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
   if (error != std::errc() || end != text->data() + text->size() || value < 0)
     return invalid_argument("scheduler slurm: {}={}; expected a number from 0 on", name, *text);
@@ -103,6 +104,7 @@ class Slurm final : public Scheduler {
       ALTIPLANO_ASSIGN(allocation.ranks_per_host, ranks_of(environment, allocation.hosts.size(), ranks));
       ALTIPLANO_ASSIGN(allocation.cpus_per_rank, cpus_of(environment, allocation.ranks_per_host));
       ALTIPLANO_ASSIGN(allocation.restart_count, count_of(environment, "SLURM_RESTART_COUNT", 0));
+      ALTIPLANO_ASSIGN(allocation.end_time, count_of<int64_t>(environment, "SLURM_JOB_END_TIME", 0));
       return allocation;
     } catch (const std::exception& e) {
       return runtime_failure("scheduler slurm: {}", e.what());

@@ -5,6 +5,7 @@
 
 #include <boost/test/unit_test.hpp>
 #include <cerrno>
+#include <tuple>
 
 #include "tests/support/faults.hpp"
 #include "tests/support/job_folder.hpp"
@@ -124,6 +125,29 @@ BOOST_AUTO_TEST_CASE(a_file_system_without_locks_is_told_and_trains_and_resumes)
     }
     BOOST_TEST(read_steps(job / name + "/metrics.jsonl").size() == 4u);
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_run_saves_and_ends_by_itself_before_its_time_is_over_and_goes_on) {
+  JobFolder job;
+  const std::string soon =
+      "SLURM_JOB_ID=4 SLURM_JOB_NODELIST=here SLURM_TASKS_PER_NODE=1 "
+      "SLURM_JOB_END_TIME=$(($(date +%s)+4)) ";
+  for (const auto& [name, settings, environment] :
+       {std::tuple("limit", "train.time_limit=0:04 checkpoint.every_steps=50", std::string()),
+        std::tuple("slurm", "checkpoint.every_steps=50", soon)}) {
+    BackgroundRun run(job, job.launch_arguments(4, name, kEndless + settings), name, environment);
+    BOOST_TEST(run.wait() == kSaved, run.output());
+    const std::string last = std::to_string(steps_done(job, name));
+    BOOST_TEST(has(run.output(), "\ntime      step " + last + " is the last one: 0:00:0"), run.output());
+    BOOST_TEST(has(run.output(), "stopped   after step " + last), run.output());
+    check_goes_on(job, name);
+  }
+  BackgroundRun run(job, job.launch_arguments(4, "none", up_to(4) + "train.time_limit=none"), "none", soon);
+  BOOST_TEST(run.wait() == 0, run.output());
+  const auto alone = job.altiplano(
+      "train -c job.yaml --set run.dir=alone --set train.max_steps=1000000 "
+      "--set train.time_limit=0:03 --set lr_scheduler.decay_steps=12");
+  BOOST_TEST(alone.exit_code == kSaved, alone.output);
 }
 
 BOOST_AUTO_TEST_CASE(a_killed_launcher_takes_its_ranks_along_and_each_step_stands_once) {

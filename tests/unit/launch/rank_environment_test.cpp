@@ -44,11 +44,13 @@ BOOST_AUTO_TEST_CASE(a_launched_rank_reads_its_place) {
   auto variables = launched("3", "4");
   variables["ALTIPLANO_THREADS"] = "6";
   variables["ALTIPLANO_TERMINAL_COLUMNS"] = "120";
+  variables["ALTIPLANO_END_TIME"] = "4102444800";
   const auto rank = rank_environment(environment(variables));
   BOOST_REQUIRE(rank.is_ok());
   BOOST_TEST(rank->rank.value == 3);
   BOOST_TEST(rank->world_size == 4);
   BOOST_TEST(rank->threads == 6);
+  BOOST_TEST(rank->end_time == 4102444800);
   BOOST_TEST(rank->terminal_columns == 120);
   BOOST_TEST(rank->rendezvous == "unix:a:b");
 }

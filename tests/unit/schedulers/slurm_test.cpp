@@ -60,12 +60,14 @@ BOOST_AUTO_TEST_CASE(tasks_processors_and_restarts_come_from_the_job) {
   auto environment = job("n[1-3]", "4(x2),3");
   environment["SLURM_JOB_CPUS_PER_NODE"] = "16(x2),9";
   environment["SLURM_RESTART_COUNT"] = "2";
+  environment["SLURM_JOB_END_TIME"] = "4102444800";
   const auto allocation = slurm().allocation(environment, 11);
   BOOST_REQUIRE_MESSAGE(allocation.is_ok(), allocation.status().to_string());
   BOOST_TEST(allocation->job_id == "42");
   BOOST_TEST(allocation->ranks_per_host == (std::vector<int>{4, 4, 3}), boost::test_tools::per_element());
   BOOST_TEST(allocation->cpus_per_rank == 3);
   BOOST_TEST(allocation->restart_count == 2);
+  BOOST_TEST(allocation->end_time == 4102444800);
   environment["SLURM_CPUS_PER_TASK"] = "4";
   BOOST_TEST(slurm().allocation(environment, 11)->cpus_per_rank == 4);
 }
@@ -111,6 +113,9 @@ BOOST_AUTO_TEST_CASE(refusals_quote_the_variable_and_the_column) {
       "with --ntasks=6");
   BOOST_TEST(refusal(job("n[1-2]", "2(x3)"), 6) ==
              "scheduler slurm: SLURM_TASKS_PER_NODE=2(x3) is for 3 hosts, the node list has 2");
+  auto environment = job("n1", "1");
+  environment["SLURM_JOB_END_TIME"] = "soon";
+  BOOST_TEST(refusal(environment, 1) == "scheduler slurm: SLURM_JOB_END_TIME=soon; expected a number from 0 on");
   BOOST_TEST(refusal(job("n1", "1"), 0) == "scheduler slurm: 0 ranks; nearest legal value: 1");
   BOOST_TEST(
       refusal({{"SLURM_JOB_ID", "1"}}, 1) ==
