@@ -144,6 +144,20 @@ BOOST_AUTO_TEST_CASE(sizes_that_differ_are_an_error_and_not_a_hang_even_unchecke
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_collective_of_different_sizes_is_an_error_and_not_a_hang_even_unchecked) {
+  for (CommBackend* backend : comm_backends())
+    for (const auto& [count, other] : {std::pair<int64_t, int64_t>{100, 200}, {100'000, 70'000}, {1, 0}}) {
+      const auto statuses = run_backend_all(3, *backend, short_deadline(3000), [&](Communicator& comm) -> Status {
+        ALTIPLANO_ASSIGN(const GroupId group, world_group(comm, "tensor/0"));
+        ALTIPLANO_RETURN_IF_ERROR(all_reduce(comm, group, comm.rank().value == 2 ? other : count));
+        return all_reduce(comm, group, 5);
+      });
+      for (const Status& status : statuses)
+        check_mentions(status,
+                       {"sizes differ in all_reduce #1 of group tensor/0 (", "rank 2 (", " sends ", " expects "});
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_peer_that_closed_its_communicator_is_not_waited_for) {
   for (CommBackend* backend : comm_backends()) {
     const auto statuses = run_backend_all(2, *backend, test_options(), [](Communicator& comm) -> Status {
