@@ -1,5 +1,7 @@
 #include "framework/base/status.hpp"
 
+#include "framework/base/console.hpp"
+
 namespace altiplano {
 
 int exit_code_of(StatusCode code) {
@@ -59,7 +61,12 @@ std::string Status::to_string() const {
 }
 
 void assertion_failed(const char* condition, const char* file, int line, const std::string& message) {
-  fmt::print(stderr, "{}:{}: internal error: {}: {}\n", file, line, condition, message);
+  print_err("{}:{}: internal error: {}: {}\n", file, line, condition, message);
+  std::abort();
+}
+
+void failed_result_used(const Status& status) {
+  print_err("value() of a failed Result: {}\n", status.to_string());
   std::abort();
 }
 

@@ -68,6 +68,8 @@ Status infeasible(fmt::format_string<Args...> format, Args&&... args) {
   return {StatusCode::kInfeasible, fmt::format(format, std::forward<Args>(args)...)};
 }
 
+[[noreturn]] void failed_result_used(const Status& status);
+
 /// Value or Status. `value()` on a failed Result is a bug and aborts with the message.
 template <typename T>
 class [[nodiscard]] Result {
@@ -88,10 +90,7 @@ class [[nodiscard]] Result {
 
  private:
   void check() const {
-    if (!value_) {
-      fmt::print(stderr, "value() of a failed Result: {}\n", status_.to_string());
-      std::abort();
-    }
+    if (!value_) failed_result_used(status_);
   }
   std::optional<T> value_;
   Status status_;
