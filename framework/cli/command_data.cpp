@@ -5,10 +5,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "framework/base/console.hpp"
 #include "framework/base/text.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/runtime/data/token_file.hpp"
-#include "framework/storage/atomic_file.hpp"
+#include "framework/storage/input_file.hpp"
 
 namespace altiplano {
 namespace {
@@ -33,9 +34,10 @@ Result<std::unique_ptr<Tokenizer>> chosen_tokenizer(const PackArguments& argumen
   if (arguments.vocab.empty() || arguments.merges.empty()) {
     return invalid_argument("--tokenizer gpt2 needs --vocab encoder.json and --merges vocab.bpe");
   }
-  ALTIPLANO_ASSIGN(std::string vocab, read_file(arguments.vocab));
-  ALTIPLANO_ASSIGN(std::string merges, read_file(arguments.merges));
-  return make_gpt2_tokenizer(vocab, merges);
+  constexpr int64_t kMostBytes = int64_t{1} << 30;
+  ALTIPLANO_ASSIGN(std::string vocab, read_input_file(arguments.vocab, kMostBytes));
+  ALTIPLANO_ASSIGN(std::string merges, read_input_file(arguments.merges, kMostBytes));
+  return make_gpt2_tokenizer({vocab, arguments.vocab}, {merges, arguments.merges});
 }
 
 std::string plural(int64_t count, const std::string& word) {
@@ -45,10 +47,10 @@ std::string plural(int64_t count, const std::string& word) {
 Status pack(const PackArguments& arguments) {
   ALTIPLANO_ASSIGN(std::unique_ptr<Tokenizer> tokenizer, chosen_tokenizer(arguments));
   PackOptions options = arguments.options;
-  options.note = [](const std::string& text) { fmt::print(stderr, "note: {}\n", text); };
+  options.note = [](const std::string& text) { print_err("note: {}\n", text); };
   ALTIPLANO_ASSIGN(TokenFileInfo info, pack_text(options, *tokenizer));
-  fmt::print("{}: {} of {}, tokenizer {} ({} ids), ids {} to {}\n", info.path, plural(info.num_tokens, "token"),
-             plural(info.num_documents, "document"), info.tokenizer, info.vocab_size, info.min_id, info.max_id);
+  print_out("{}: {} of {}, tokenizer {} ({} ids), ids {} to {}\n", info.path, plural(info.num_tokens, "token"),
+            plural(info.num_documents, "document"), info.tokenizer, info.vocab_size, info.min_id, info.max_id);
   return Status::ok();
 }
 
@@ -91,12 +93,12 @@ Status inspect(const InspectArguments& arguments) {
     sources[3] = fmt::format("and {} more", sources.size() - 3);
     sources.resize(4);
   }
-  fmt::print("file       {}\n", info.path);
-  fmt::print("tokenizer  {}, vocabulary {}\n", info.tokenizer, info.vocab_size);
-  fmt::print("tokens     {}, every chunk read and its checksum right\n", with_thousands(info.num_tokens));
-  fmt::print("documents  {}, from {}\n", with_thousands(info.num_documents), join(sources, ", "));
-  fmt::print("ids        {} to {}, the largest first at token {}\n", info.min_id, info.max_id, info.max_id_offset);
-  fmt::print("sample     at token {}: {}\n", arguments.offset, sample);
+  print_out("file       {}\n", info.path);
+  print_out("tokenizer  {}, vocabulary {}\n", info.tokenizer, info.vocab_size);
+  print_out("tokens     {}, every chunk read and its checksum right\n", with_thousands(info.num_tokens));
+  print_out("documents  {}, from {}\n", with_thousands(info.num_documents), join(sources, ", "));
+  print_out("ids        {} to {}, the largest first at token {}\n", info.min_id, info.max_id, info.max_id_offset);
+  print_out("sample     at token {}: {}\n", arguments.offset, sample);
   return Status::ok();
 }
 

@@ -108,7 +108,7 @@ Result<std::vector<std::string>> write_new_plugin(const std::string& kind, const
   ALTIPLANO_ASSIGN(const std::string templates, template_folder(kind));
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) return runtime_failure("{}: cannot be made: {}", folder, error.message());
+  if (error) return invalid_argument("{}: cannot be made: {}", folder, error.message());
   std::vector<std::string> files;
   for (const auto& entry : fs::directory_iterator(templates)) {
     const std::string file = replaced(entry.path().filename().string(), "NAME", name);

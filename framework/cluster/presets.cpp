@@ -2,11 +2,10 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "framework/base/text.hpp"
+#include "framework/storage/input_file.hpp"
 
 namespace altiplano {
 namespace fs = std::filesystem;
@@ -38,11 +37,9 @@ std::vector<std::string> cluster_preset_names() {
 }
 
 static Result<Cluster> read_cluster_file(const std::string& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  if (fs::is_directory(path) || !in || !(text << in.rdbuf()))
-    return invalid_argument("cluster: cannot read the file {}", path);
-  return Cluster::from_yaml(text.str(), path);
+  auto text = read_input_file(path, kMostWrittenBytes);
+  if (!text) return invalid_argument("cluster: {}", text.status().message());
+  return Cluster::from_yaml(*text, path);
 }
 
 Result<Cluster> load_cluster(const std::string& name_or_path) {

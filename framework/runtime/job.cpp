@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
-#include <sstream>
 
 #include "framework/base/text.hpp"
 #include "framework/cluster/presets.hpp"
@@ -14,6 +12,7 @@
 #include "framework/plugin/registry.hpp"
 #include "framework/runtime/planning_device.hpp"
 #include "framework/simulate/plan_estimate.hpp"
+#include "framework/storage/input_file.hpp"
 
 namespace altiplano {
 
@@ -115,14 +114,6 @@ Status check_given_plan_fits(const Job& job) {
   return Status::ok();
 }
 
-Result<std::string> read_text(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return invalid_argument("{}: cannot be read: {}", path, std::strerror(errno));
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 }  // namespace
 
 Result<BatchSizes> job_batch(const Options& options, int num_ranks) {
@@ -202,7 +193,7 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
   if (request.plan_file.empty()) {
     ALTIPLANO_RETURN_IF_ERROR(make_plan(job, batch, *device));
   } else {
-    ALTIPLANO_ASSIGN(std::string text, read_text(request.plan_file));
+    ALTIPLANO_ASSIGN(std::string text, read_input_file(request.plan_file, kMostWrittenBytes));
     ALTIPLANO_ASSIGN(job.plan, Plan::from_yaml(text, request.plan_file));
     job.plan_was_given = true;
     if (job.plan.num_slots() != request.num_ranks)

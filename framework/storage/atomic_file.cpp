@@ -1,13 +1,18 @@
 #include "framework/storage/atomic_file.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <utility>
+
+#include "framework/base/text.hpp"
 
 namespace altiplano {
 namespace {
@@ -59,20 +64,60 @@ Status write_all(const std::string& path, std::string_view content) {
   return Status::ok();
 }
 
+/// The host is in it: a process number means something on its own host only.
+std::string temporary_prefix(const std::string& path) {
+  char host[256] = {};
+  ::gethostname(host, sizeof(host) - 1);
+  return fmt::format("{}.tmp-{:08x}-", path, static_cast<uint32_t>(fingerprint(host)));
+}
+
+/// Of writers that were killed on this host.
+void remove_stale_temporaries(const std::string& path) {
+  const std::string prefix = fs::path(temporary_prefix(path)).filename().string();
+  std::error_code error;
+  for (fs::directory_iterator at(parent_of(path), error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (!name.starts_with(prefix)) continue;
+    const auto process = parse_int(name.substr(prefix.size()));
+    if (process && ::kill(static_cast<pid_t>(*process), 0) != 0 && errno == ESRCH) ::unlink(at->path().c_str());
+  }
+}
+
+/// Whether an error says that the path is wrong, and not that the disk is full or broken.
+bool blames_path(int error) {
+  constexpr int kPathErrors[] = {ENOENT, ENOTDIR, EISDIR, EACCES, EPERM, EROFS, ENAMETOOLONG, ELOOP, EEXIST};
+  return std::ranges::find(kPathErrors, error) != std::end(kPathErrors);
+}
+
 }  // namespace
 
-Result<AtomicFile> AtomicFile::create(const std::string& path) {
+std::string temporary_name(const std::string& path) {
+  return fmt::format("{}{}", temporary_prefix(path), ::getpid());
+}
+
+Result<AtomicFile> AtomicFile::create(const std::string& path, bool is_named) {
   // A rename would put a plain file in the place of a device, a pipe or a socket.
   std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+  const auto status = fs::status(path, error);
+  if (fs::exists(status) && !fs::is_regular_file(status))
     return invalid_argument("{}: is no plain file and is not replaced", path);
   AtomicFile file;
-  file.path_ = path;
-  std::string temporary = fmt::format("{}.tmp-{}", path, ::getpid());
-  file.temporary_ = temporary;  // removed even when it could be made but not closed
-  ALTIPLANO_RETURN_IF_ERROR(write_all(temporary, ""));
-  return file;
+  file.path_ = fs::exists(status) && fs::is_symlink(path, error) ? fs::canonical(path, error).string() : path;
+  file.temporary_ = temporary_name(file.path_);
+  const Descriptor made(file.temporary_, O_WRONLY | O_CREAT | O_TRUNC);
+  const int why = errno;
+  if (made.is_open()) return file;
+  if (is_named && blames_path(why)) return invalid_argument("{}: cannot be written: {}", path, std::strerror(why));
+  return runtime_failure("{}: cannot be created: {}", file.temporary_, std::strerror(why));
+}
+
+Result<AtomicFile> AtomicFile::create(const std::string& path) {
+  return create(path, false);
+}
+
+Result<AtomicFile> AtomicFile::create_named(const std::string& path) {
+  remove_stale_temporaries(path);
+  return create(path, true);
 }
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
@@ -108,6 +153,12 @@ Status write_file_atomically(const std::string& path, std::string_view content) 
   return file.commit();
 }
 
+Status write_named_file(const std::string& path, std::string_view content) {
+  ALTIPLANO_ASSIGN(AtomicFile file, AtomicFile::create_named(path));
+  ALTIPLANO_RETURN_IF_ERROR(write_all(file.temporary_path(), content));
+  return file.commit();
+}
+
 Status sync_file(const std::string& path) {
   return sync(path, O_RDONLY);
 }
@@ -132,9 +183,12 @@ Result<bool> exchange(const std::string& a, const std::string& b) {
   return true;
 }
 
-Result<std::string> read_file(const std::string& path) {
-  Descriptor file(path, O_RDONLY);
+Result<std::string> read_file(const std::string& path, int64_t most_bytes) {
+  Descriptor file(path, O_RDONLY | O_NONBLOCK);  // a pipe without a writer is not waited for
   if (!file.is_open()) return failed(path, "opened");
+  struct stat about {};
+  if (::fstat(file.get(), &about) != 0) return failed(path, "read");
+  if (!S_ISREG(about.st_mode)) return runtime_failure("{}: cannot be read: it is no regular file", path);
   std::string content;
   char block[65536];
   while (true) {
@@ -143,6 +197,8 @@ Result<std::string> read_file(const std::string& path) {
     if (read < 0) return failed(path, "read");
     if (read == 0) return content;
     content.append(block, static_cast<size_t>(read));
+    if (static_cast<int64_t>(content.size()) > most_bytes)  // some, as in /proc, do not say how long they are
+      return runtime_failure("{}: cannot be read: it has more than {} bytes", path, most_bytes);
   }
 }
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include "framework/storage/hdf5_detail.hpp"
 #include "framework/storage/hdf5_write_driver.hpp"
+#include "framework/storage/input_file.hpp"
 
 namespace altiplano {
 namespace {
@@ -119,6 +121,10 @@ Result<Hdf5File> Hdf5File::create(const std::string& path) {
 }
 
 Result<Hdf5File> Hdf5File::open(const std::string& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))  // HDF5 would wait for a pipe
+    return runtime_failure("{}: cannot be opened: {}", path, why_not_readable(path));
   Lock lock;
   ALTIPLANO_RETURN_IF_ERROR(hdf5::check_versions());
   Hdf5File file;

@@ -7,8 +7,9 @@ using namespace altiplano;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string folder = ALTIPLANO_SOURCE_DIR "/tests/fixtures/gpt2/";
-  static const auto gpt2 =
-      make_gpt2_tokenizer(read_file(folder + "encoder.json").value(), read_file(folder + "vocab.bpe").value()).value();
+  static const auto gpt2 = make_tokenizer("gpt2", {{"vocab", read_file(folder + "encoder.json").value()},
+                                                   {"merges", read_file(folder + "vocab.bpe").value()}})
+                               .value();
   static const auto byte = make_byte_tokenizer();
   const std::string text = fuzz::text_of(data, size);
   for (const Tokenizer* tokenizer : {gpt2.get(), byte.get()}) {

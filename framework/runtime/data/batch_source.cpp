@@ -1,21 +1,24 @@
 #include "framework/runtime/data/batch_source.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 
 #include "framework/base/text.hpp"
 #include "framework/runtime/data/sample_order.hpp"
+#include "framework/storage/input_file.hpp"
 
 namespace altiplano {
 namespace {
 
-Status check_exists(const std::string& key, const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::is_regular_file(path, error)) return Status::ok();
-  if (std::filesystem::exists(path, error))
-    return invalid_argument("{}: {} is no file; give the file that `altiplano data pack` wrote", key, path);
-  return invalid_argument("{}: there is no file {}; `altiplano data pack -o {} TEXT` makes one", key, path, path);
+Status check_readable(const std::string& key, const std::string& path) {
+  const std::string why = why_not_readable(path);
+  if (why.empty()) return Status::ok();
+  if (why == std::strerror(ENOENT))
+    return invalid_argument("{}: there is no file {}; `altiplano data pack -o {} TEXT` makes one", key, path, path);
+  return invalid_argument("{}: {} cannot be read: {}; give the file that `altiplano data pack` wrote", key, path, why);
 }
 
 Status check_ids(const std::string& key, const TokenFileInfo& info, int64_t vocab_size) {
@@ -24,6 +27,12 @@ Status check_ids(const std::string& key, const TokenFileInfo& info, int64_t voca
       "{}: {} has token id {} at token {}, model.vocab_size is {}; every id must be below it: the {} tokenizer needs "
       "vocab_size {} or more",
       key, info.path, info.max_id, info.max_id_offset, vocab_size, info.tokenizer, info.vocab_size);
+}
+
+/// That leaves `needed` of `all` samples, rounded down to the three digits that are printed.
+double largest_fraction(int64_t all, int64_t needed) {
+  const double exact = static_cast<double>(all - needed) / static_cast<double>(all);
+  return exact <= 0 ? 0 : std::floor(exact * 1000) / 1000;
 }
 
 /// Files of one mix follow each other through different permutations.
@@ -59,7 +68,7 @@ Result<BatchSource> BatchSource::open(const BatchSourceOptions& options) {
 
 /// Whatever keeps a file from being opened is a wrong job file.
 Result<TokenWindows> BatchSource::open_file(const std::string& key, const std::string& path) const {
-  ALTIPLANO_RETURN_IF_ERROR(check_exists(key, path));
+  ALTIPLANO_RETURN_IF_ERROR(check_readable(key, path));
   auto windows = TokenWindows::open(path, options_.seq_length, options_.separates_documents);
   if (!windows) return invalid_argument("{}: {}", key, windows.status().message());
   ALTIPLANO_RETURN_IF_ERROR(check_ids(key, windows->file().info(), options_.model_vocab_size));
@@ -135,6 +144,14 @@ Status BatchSource::check_sizes() const {
         options_.train_key, info.path, info.num_tokens, info.num_tokens == 1 ? "" : "s", seq, seq + 1);
   }
   if (!train_.empty() && num_training_samples() < options_.global_batch_size) {
+    int64_t all = 0;
+    for (const Source& source : train_) all += source.windows.num_whole();
+    if (all >= options_.global_batch_size && all > num_training_samples())
+      return invalid_argument(
+          "{}: {} of the {} samples of {} tokens leaves {} for training, one step needs global_batch_size {}; at most "
+          "{:.3g}",
+          options_.fraction_key, options_.validation_fraction, all, seq, num_training_samples(),
+          options_.global_batch_size, largest_fraction(all, options_.global_batch_size));
     return invalid_argument(
         "{}: {} samples of {} tokens, global_batch_size {}: one step needs a whole batch; use a smaller "
         "train.global_batch_size or train.seq_length, or more text ({} has {} tokens)",

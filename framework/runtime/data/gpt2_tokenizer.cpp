@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "framework/base/text.hpp"
@@ -30,14 +31,95 @@ std::array<std::string, 256> byte_spellings() {
   return spellings;
 }
 
+using Ids = std::unordered_map<std::string, int32_t>;
+
+/// The vocabulary's file: a JSON object of token: id. Refusals name the place of the entry.
+class VocabFile {
+ public:
+  explicit VocabFile(const TokenizerText& file) : file_(file) {}
+
+  Result<Ids> read() const {
+    size_t num_keys = 0;
+    Json json;
+    const auto count = [&](int depth, Json::parse_event_t event, const Json&) {
+      num_keys += event == Json::parse_event_t::key && depth == 1;
+      return true;
+    };
+    try {
+      json = Json::parse(file_.text, count);
+    } catch (const Json::parse_error& error) {
+      return invalid_argument("{}: not valid JSON", at(error.byte == 0 ? 0 : error.byte - 1));
+    }
+    if (!json.is_object()) return invalid_argument("{}: not a JSON object of token: id", at(0));
+    if (num_keys != json.size()) return twice();
+    return ids_of(json);
+  }
+
+  Status refuse(const std::string& token, const std::string& what) const {
+    for (const auto& [key, offset] : keys())
+      if (key == token) return invalid_argument("{}: {}", at(offset), what);
+    return invalid_argument("{}: {}", file_.name, what);
+  }
+  Status refuse(const std::string& what) const { return invalid_argument("{}: {}", file_.name, what); }
+
+ private:
+  using Json = nlohmann::json;
+
+  Result<Ids> ids_of(const Json& json) const {
+    Ids ids;
+    const auto size = static_cast<int64_t>(json.size());
+    for (const auto& [token, id] : json.items()) {
+      if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() >= size)
+        return refuse(token, fmt::format("entry '{}' has id {}; ids are 0 to {}", token, id.dump(), size - 1));
+      ids[token] = id.get<int32_t>();
+    }
+    return ids;
+  }
+
+  Status twice() const {
+    std::set<std::string> seen;
+    for (const auto& [key, offset] : keys())
+      if (!seen.insert(key).second) return invalid_argument("{}: token '{}' stands there twice", at(offset), key);
+    return refuse("a token stands there twice");
+  }
+
+  /// "encoder.json:3:14"
+  std::string at(size_t offset) const {
+    const std::string_view before = std::string_view(file_.text).substr(0, offset);
+    const size_t line_start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
+    return fmt::format("{}:{}:{}", file_.name, 1 + std::ranges::count(before, '\n'), 1 + offset - line_start);
+  }
+
+  /// The object's own keys, in the order of the text, which is valid JSON.
+  std::vector<std::pair<std::string, size_t>> keys() const {
+    std::vector<std::pair<std::string, size_t>> keys;
+    const std::string& text = file_.text;
+    int depth = 0;
+    for (size_t i = 0; i < text.size(); ++i) {
+      depth += text[i] == '{' || text[i] == '[';
+      depth -= text[i] == '}' || text[i] == ']';
+      if (text[i] != '"') continue;
+      const size_t begin = i++;
+      for (; text[i] != '"'; ++i) i += text[i] == '\\';
+      const size_t next = text.find_first_not_of(" \t\r\n", i + 1);
+      if (depth == 1 && next != std::string::npos && text[next] == ':')
+        keys.emplace_back(Json::parse(text.substr(begin, i + 1 - begin)).get<std::string>(), begin);
+    }
+    return keys;
+  }
+
+  const TokenizerText& file_;
+};
+
 class Gpt2Tokenizer final : public Tokenizer {
  public:
-  static Result<std::unique_ptr<Tokenizer>> make(const std::string& vocab, const std::string& merges) {
+  static Result<std::unique_ptr<Tokenizer>> make(const TokenizerText& vocab, const TokenizerText& merges) {
     auto tokenizer = std::make_unique<Gpt2Tokenizer>();
-    ALTIPLANO_ASSIGN(Ids ids, read_vocab(vocab));
-    ALTIPLANO_RETURN_IF_ERROR(tokenizer->take_vocab(ids));
+    const VocabFile file(vocab);
+    ALTIPLANO_ASSIGN(Ids ids, file.read());
+    ALTIPLANO_RETURN_IF_ERROR(tokenizer->take_vocab(file, ids));
     ALTIPLANO_RETURN_IF_ERROR(tokenizer->take_merges(merges, ids));
-    tokenizer->assets_ = {{"vocab", vocab}, {"merges", merges}};
+    tokenizer->assets_ = {{"vocab", vocab.text}, {"merges", merges.text}};
     return std::unique_ptr<Tokenizer>(std::move(tokenizer));
   }
 
@@ -65,23 +147,7 @@ class Gpt2Tokenizer final : public Tokenizer {
   }
 
  private:
-  using Ids = std::unordered_map<std::string, int32_t>;
-
-  static Result<Ids> read_vocab(const std::string& text) {
-    auto json = nlohmann::json::parse(text, nullptr, false);
-    if (!json.is_object()) return invalid_argument("gpt2 vocabulary: not a JSON object of token: id");
-    Ids ids;
-    auto size = static_cast<int64_t>(json.size());
-    for (const auto& [token, id] : json.items()) {
-      if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() >= size) {
-        return invalid_argument("gpt2 vocabulary: entry '{}' has id {}; ids are 0 to {}", token, id.dump(), size - 1);
-      }
-      ids[token] = id.get<int32_t>();
-    }
-    return ids;
-  }
-
-  Status take_vocab(const Ids& ids) {
+  Status take_vocab(const VocabFile& file, const Ids& ids) {
     std::unordered_map<std::string, char> byte_of;
     auto spellings = byte_spellings();
     for (size_t b = 0; b < 256; ++b) byte_of[spellings[b]] = static_cast<char>(b);
@@ -89,23 +155,23 @@ class Gpt2Tokenizer final : public Tokenizer {
     std::vector<bool> is_taken(ids.size());
     for (const auto& [token, id] : ids) {
       auto index = static_cast<size_t>(id);
-      if (is_taken[index]) return invalid_argument("gpt2 vocabulary: id {} stands for two tokens", id);
+      if (is_taken[index]) return file.refuse(token, fmt::format("id {} stands for two tokens", id));
       is_taken[index] = true;
       bytes_of_[index] = token == kEndOfText ? token : spelled_bytes(token, byte_of);
       if (bytes_of_[index].empty())
-        return invalid_argument("gpt2 vocabulary: token '{}' has a character that stands for no byte", token);
+        return file.refuse(token, fmt::format("token '{}' has a character that stands for no byte", token));
     }
-    return take_single_bytes(ids, spellings);
+    return take_single_bytes(file, ids, spellings);
   }
 
-  Status take_single_bytes(const Ids& ids, const std::array<std::string, 256>& spellings) {
+  Status take_single_bytes(const VocabFile& file, const Ids& ids, const std::array<std::string, 256>& spellings) {
     for (size_t b = 0; b < 256; ++b) {
       auto found = ids.find(spellings[b]);
-      if (found == ids.end()) return invalid_argument("gpt2 vocabulary: byte {} has no token", b);
+      if (found == ids.end()) return file.refuse(fmt::format("byte {} has no token", b));
       id_of_byte_[b] = found->second;
     }
     auto end = ids.find(std::string(kEndOfText));
-    if (end == ids.end()) return invalid_argument("gpt2 vocabulary: {} is missing", kEndOfText);
+    if (end == ids.end()) return file.refuse(fmt::format("{} is missing", kEndOfText));
     end_of_text_ = end->second;
     return Status::ok();
   }
@@ -123,20 +189,20 @@ class Gpt2Tokenizer final : public Tokenizer {
     return bytes;
   }
 
-  Status take_merges(const std::string& text, const Ids& ids) {
-    std::istringstream lines(text);
+  Status take_merges(const TokenizerText& file, const Ids& ids) {
+    std::istringstream lines(file.text);
     std::string line;
     int32_t rank = 0;
     for (int number = 1; std::getline(lines, line); ++number) {
       if (line.empty() || line.starts_with("#version")) continue;
       std::vector<std::string> parts = split(line, ' ');
-      if (parts.size() != 2) return invalid_argument("gpt2 merges line {}: '{}' is not two tokens", number, line);
+      if (parts.size() != 2) return invalid_argument("{}:{}: '{}' is not two tokens", file.name, number, line);
       auto left = ids.find(parts[0]), right = ids.find(parts[1]), merged = ids.find(parts[0] + parts[1]);
       if (left == ids.end() || right == ids.end() || merged == ids.end()) {
-        return invalid_argument("gpt2 merges line {}: '{}' names a token the vocabulary does not have", number, line);
+        return invalid_argument("{}:{}: '{}' names a token the vocabulary does not have", file.name, number, line);
       }
       if (!merges_.add(left->second, right->second, {rank++, merged->second})) {
-        return invalid_argument("gpt2 merges line {}: '{}' stands there twice", number, line);
+        return invalid_argument("{}:{}: '{}' stands there twice", file.name, number, line);
       }
     }
     return Status::ok();
@@ -159,7 +225,7 @@ class Gpt2Tokenizer final : public Tokenizer {
 
 }  // namespace
 
-Result<std::unique_ptr<Tokenizer>> make_gpt2_tokenizer(const std::string& vocab, const std::string& merges) {
+Result<std::unique_ptr<Tokenizer>> make_gpt2_tokenizer(const TokenizerText& vocab, const TokenizerText& merges) {
   return Gpt2Tokenizer::make(vocab, merges);
 }
 

@@ -1,9 +1,13 @@
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "framework/runtime/data/token_file.hpp"
 #include "framework/runtime/data/token_format.hpp"
 #include "framework/runtime/data/utf8.hpp"
+#include "framework/storage/input_file.hpp"
+#include "framework/storage/removed_on_signal.hpp"
 
 namespace altiplano {
 namespace {
@@ -116,7 +120,7 @@ Status pack_file(const std::string& path, const PackOptions& options, const Toke
   std::ifstream stream(path, std::ios::binary);
   std::string text;
   auto block = static_cast<size_t>(options.block_bytes);
-  if (!stream) return invalid_argument("{}: cannot be opened for reading", path);
+  if (!stream) return invalid_argument("{}: cannot be read: {}", path, std::strerror(errno));
   if (!read_more(stream, text, block)) {
     return invalid_argument(
         "{}: is {}", path, stream.bad() ? "no readable file" : "empty; each file is one document of at least one byte");
@@ -147,11 +151,13 @@ Status pack_file(const std::string& path, const PackOptions& options, const Toke
 Result<TokenFileInfo> pack_text(const PackOptions& options, const Tokenizer& tokenizer) {
   if (options.inputs.empty()) return invalid_argument("data pack: no text files given");
   for (const std::string& path : options.inputs) {
+    ALTIPLANO_RETURN_IF_ERROR(check_input_file(path));
     std::error_code error;
     if (std::filesystem::equivalent(path, options.output, error))
       return invalid_argument("data pack: the output {} is one of the text files", options.output);
   }
-  ALTIPLANO_ASSIGN(AtomicFile target, AtomicFile::create(options.output));
+  ALTIPLANO_ASSIGN(AtomicFile target, AtomicFile::create_named(options.output));
+  const RemovedOnSignal removal(target.temporary_path());
   ALTIPLANO_ASSIGN(Hdf5File file, Hdf5File::create(target.temporary_path()));
   TokenWriter writer(file, tokenizer);
   ALTIPLANO_RETURN_IF_ERROR(writer.begin(options.deflate));

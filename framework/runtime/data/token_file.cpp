@@ -6,6 +6,7 @@
 
 #include "framework/runtime/data/token_format.hpp"
 #include "framework/storage/checksum.hpp"
+#include "framework/storage/input_file.hpp"
 
 namespace altiplano {
 namespace {
@@ -99,6 +100,7 @@ Status check_numbers(const TokenFileInfo& info) {
 }  // namespace
 
 Result<TokenFile> TokenFile::open(const std::string& path) {
+  ALTIPLANO_RETURN_IF_ERROR(check_input_file(path));
   ALTIPLANO_ASSIGN(Hdf5File file, Hdf5File::open(path));
   ALTIPLANO_RETURN_IF_ERROR(check_format(file));
   TokenFileInfo info;

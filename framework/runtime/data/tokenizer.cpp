@@ -45,7 +45,7 @@ Result<std::unique_ptr<Tokenizer>> make_tokenizer(const std::string& name,
   if (name != "gpt2") return invalid_argument("tokenizer '{}' is not known; there are: byte, gpt2", name);
   ALTIPLANO_ASSIGN(std::string vocab, asset(assets, "vocab"));
   ALTIPLANO_ASSIGN(std::string merges, asset(assets, "merges"));
-  return make_gpt2_tokenizer(vocab, merges);
+  return make_gpt2_tokenizer({vocab, "gpt2 vocabulary"}, {merges, "gpt2 merges"});
 }
 
 }  // namespace altiplano

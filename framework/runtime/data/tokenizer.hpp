@@ -40,9 +40,13 @@ class Tokenizer {
 
 /// 256 bytes and end of text: vocabulary 257.
 std::unique_ptr<Tokenizer> make_byte_tokenizer();
+/// A text with the name that refusals call it by: of its file, where it has one.
+struct TokenizerText {
+  std::string text, name;
+};
 /// GPT-2's byte-pair encoding (Radford et al. 2019, section 2.2) from the contents of encoder.json and vocab.bpe. Fails
-/// with the line or entry that is wrong.
-Result<std::unique_ptr<Tokenizer>> make_gpt2_tokenizer(const std::string& vocab, const std::string& merges);
+/// with name, line and entry of what is wrong.
+Result<std::unique_ptr<Tokenizer>> make_gpt2_tokenizer(const TokenizerText& vocab, const TokenizerText& merges);
 /// By name: "byte" (no assets) or "gpt2" (assets "vocab" and "merges").
 Result<std::unique_ptr<Tokenizer>> make_tokenizer(const std::string& name,
                                                   const std::map<std::string, std::string>& assets);

@@ -9,6 +9,7 @@
 #include "framework/checkpoint/layout.hpp"
 #include "framework/checkpoint/restore.hpp"
 #include "framework/checkpoint/save.hpp"
+#include "framework/storage/atomic_file.hpp"
 #include "framework/storage/hdf5_file.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -393,7 +394,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_leaves_the_older_checkpoint_and_no_half_shard) 
   // Writing the shard's record fails with ENOSPC.
   fs::create_directories(temporary_folder(dir.path(), 2));
   std::string record = temporary_folder(dir.path(), 2) + "/" + shard_record_name(0);
-  fs::create_symlink("/dev/full", record + ".tmp-" + std::to_string(::getpid()));
+  fs::create_symlink("/dev/full", temporary_name(record));
   Status status = save_shard(dir.path(), 2, 0, as_parts(owned_by(1, 1, 0)));
   CHECK_CONTAINS(status.to_string(), "No space left on device");
   CHECK_CONTAINS(status.to_string(), "while saving step 2 of rank 0");

@@ -37,8 +37,9 @@ BOOST_AUTO_TEST_CASE(an_unknown_preset_is_refused_with_a_suggestion_and_the_name
   std::string message = load_cluster("a100-40").status().to_string();
   BOOST_TEST(message.find("did you mean a100-40-8?") != std::string::npos, message);
   BOOST_TEST(message.find("p3.16xlarge") != std::string::npos, message);
-  BOOST_TEST(load_cluster("no/such.yaml").status().to_string() == "cluster: cannot read the file no/such.yaml");
-  BOOST_TEST(load_cluster("/tmp/").status().to_string() == "cluster: cannot read the file /tmp/");
+  BOOST_TEST(load_cluster("no/such.yaml").status().to_string() ==
+             "cluster: no/such.yaml: cannot be read: No such file or directory");
+  BOOST_TEST(load_cluster("/tmp/").status().to_string() == "cluster: /tmp/: cannot be read: it is a folder");
 }
 
 BOOST_AUTO_TEST_CASE(a_folder_of_the_environment_comes_before_the_others) {

@@ -259,7 +259,7 @@ BOOST_AUTO_TEST_CASE(files_of_different_tokenizers_are_not_mixed) {
     return test::read_bytes(ALTIPLANO_SOURCE_DIR "/tests/fixtures/gpt2/" + std::string(name));
   };
   test::write_bytes(dir / "g.txt", std::string(500, 'x'));
-  auto gpt2 = make_gpt2_tokenizer(read("encoder.json"), read("vocab.bpe")).value();
+  auto gpt2 = make_tokenizer("gpt2", {{"vocab", read("encoder.json")}, {"merges", read("vocab.bpe")}}).value();
   BOOST_REQUIRE(pack_text({.inputs = {dir / "g.txt"}, .output = dir / "g.h5"}, *gpt2).is_ok());
   BatchSourceOptions options = options_for("", 4, 4);
   options.model_vocab_size = 50257;

@@ -16,7 +16,7 @@ std::string fixture(const std::string& name) {
 
 const Tokenizer& gpt2() {
   static const std::unique_ptr<Tokenizer> tokenizer =
-      make_gpt2_tokenizer(fixture("encoder.json"), fixture("vocab.bpe")).value();
+      make_tokenizer("gpt2", {{"vocab", fixture("encoder.json")}, {"merges", fixture("vocab.bpe")}}).value();
   return *tokenizer;
 }
 
@@ -153,17 +153,20 @@ BOOST_AUTO_TEST_CASE(the_byte_tokenizer_has_257_ids) {
 
 BOOST_AUTO_TEST_CASE(wrong_vocabularies_and_merges_are_refused_by_line) {
   auto message = [](const std::string& vocab, const std::string& merges) {
-    return make_gpt2_tokenizer(vocab, merges).status().message();
+    return make_gpt2_tokenizer({vocab, "encoder.json"}, {merges, "vocab.bpe"}).status().message();
   };
   auto has = [](const std::string& text, const std::string& part) {
     BOOST_TEST(text.find(part) != std::string::npos, text);
   };
   std::string vocab = fixture("encoder.json");
-  has(message("[]", ""), "not a JSON object");
-  has(message("{\"a\": 7}", ""), "entry 'a' has id 7; ids are 0 to 0");
-  has(message("{\"a\": 0}", ""), "byte 0 has no token");
-  has(message(vocab, "#version: 0.2\nx\n"), "line 2: 'x' is not two tokens");
-  has(message(vocab, "qqqq zzzz\n"), "line 1: 'qqqq zzzz' names a token the vocabulary does not have");
+  has(message("[]", ""), "encoder.json:1:1: not a JSON object");
+  has(message("{\"a\": 7}", ""), "encoder.json:1:2: entry 'a' has id 7; ids are 0 to 0");
+  has(message("{\"a\": 0,\n  \"\\\"b}\": -1}", ""), "encoder.json:2:3: entry '\"b}' has id -1; ids are 0 to 1");
+  has(message("{\"a\": 0,\n\"b\": 1, \"a\": 1}", ""), "encoder.json:2:9: token 'a' stands there twice");
+  has(message("{\"a\": 0,\n", ""), "encoder.json:2:1: not valid JSON");
+  has(message("{\"a\": 0}", ""), "encoder.json: byte 0 has no token");
+  has(message(vocab, "#version: 0.2\nx\n"), "vocab.bpe:2: 'x' is not two tokens");
+  has(message(vocab, "qqqq zzzz\n"), "vocab.bpe:1: 'qqqq zzzz' names a token the vocabulary does not have");
   has(make_tokenizer("word", {}).status().message(), "there are: byte, gpt2");
   has(make_tokenizer("gpt2", {}).status().message(), "needs its vocab file");
 }

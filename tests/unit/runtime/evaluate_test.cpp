@@ -13,7 +13,7 @@ std::string gpt2_file(const std::string& name) {
 }
 
 std::unique_ptr<Tokenizer> gpt2() {
-  return make_gpt2_tokenizer(gpt2_file("encoder.json"), gpt2_file("vocab.bpe")).value();
+  return make_tokenizer("gpt2", {{"vocab", gpt2_file("encoder.json")}, {"merges", gpt2_file("vocab.bpe")}}).value();
 }
 
 }  // namespace
