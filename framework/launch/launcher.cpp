@@ -129,6 +129,11 @@ int blamed_rank(const std::string& error, int own) {
   return number ? static_cast<int>(*number) : own;
 }
 
+/// Whether an error of rank `own` only says that another rank failed.
+bool reports_another(const std::string& error, int own) {
+  return blamed_rank(error, own) != own || error.find(" failed first: ") != std::string::npos;
+}
+
 class Supervisor {
  public:
   explicit Supervisor(const LaunchRequest& request) : request_(request) {}
@@ -163,7 +168,10 @@ class Supervisor {
       take_note_of_stops();
       if (kill_at_ && Clock::now() >= *kill_at_) signal_all(SIGKILL);
     }
-    return outcome();
+    LaunchOutcome result = outcome();
+    show_other_errors(result);
+    result.output_error = ranks_.front().console_error();
+    return result;
   }
 
  private:
@@ -273,12 +281,22 @@ class Supervisor {
     (void)written;  // a closed terminal must not stop the job
   }
 
+  /// Of a failure the message says once what the first rank said; that others heard of it is no news.
+  void show_other_errors(const LaunchOutcome& result) const {
+    for (const RankProcess& rank : ranks_)
+      for (const std::string& error : rank.held_errors()) {
+        const bool is_echo = !failed_.empty() && reports_another(error, rank.rank());
+        if (is_echo || result.message.find(error) != std::string::npos) continue;
+        const std::string text = fmt::format("{}error: {}\n", rank.console_prefix(), error);
+        const ssize_t written = write(request_.console_err, text.data(), text.size());
+        (void)written;  // it is in the log too
+      }
+  }
+
   /// The first to fail on its own; those that only report another's failure come last.
   const Failure& first_failure() const {
     for (const Failure& failure : failed_) {
-      const std::string& error = ranks_[static_cast<size_t>(failure.rank)].last_error();
-      if (blamed_rank(error, failure.rank) == failure.rank && error.find(" failed first: ") == std::string::npos)
-        return failure;
+      if (!reports_another(ranks_[static_cast<size_t>(failure.rank)].last_error(), failure.rank)) return failure;
     }
     return failed_.front();
   }

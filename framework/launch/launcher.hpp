@@ -3,7 +3,9 @@
 //
 // Every rank is a process group of its own that dies with the launcher. Its output goes to <log_directory>/rank-N.log,
 // appended below a line that names the job; rank 0's output also to the console as it is, the other ranks' stderr line
-// by line as "rank N: ...". The stop signals (stop_signal.hpp) are passed on; a second SIGINT kills.
+// by line as "rank N: ...", but for errors, which are held back to the end: the first failure is the outcome's message,
+// what others say of it goes to their logs only. The stop signals (stop_signal.hpp) are passed on; a second SIGINT
+// kills.
 //
 // The first rank that fails ends the job: who waits at the rendezvous is told, SIGTERM to the others, SIGKILL after
 // `kill_grace`. A rank that is stopped (SIGSTOP) is noted at once and fails after `stopped_limit`. A rank that reports
@@ -35,6 +37,7 @@ struct LaunchRequest {
 struct LaunchOutcome {
   int exit_code = 0;     ///< of the rank that failed first, 128 + n for signal n; 75 when ranks saved and stopped early
   int failed_rank = -1;  ///< -1: none
+  int output_error = 0;  ///< errno of the first output of rank 0 that the console did not take; 0: none
   std::string message;   ///< of a failure: rank, host, exit code or signal, step, the rank's own last error line
 };
 

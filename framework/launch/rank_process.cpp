@@ -18,6 +18,7 @@ namespace altiplano {
 namespace {
 
 constexpr int kCannotExecute = 127;
+constexpr std::string_view kErrorWord = "error: ";
 
 /// How much was written: a full disk or a closed terminal must not stop the job.
 size_t write_all(int file, const char* data, size_t bytes) {
@@ -125,9 +126,12 @@ RankProcess::RankProcess(RankProcess&& other) noexcept
       log_(other.log_),
       error_line_(std::move(other.error_line_)),
       last_error_(std::move(other.last_error_)),
+      held_errors_(std::move(other.held_errors_)),
+      in_error_(other.in_error_),
       log_file_(std::move(other.log_file_)),
       log_trouble_(std::move(other.log_trouble_)),
       log_bytes_lost_(other.log_bytes_lost_),
+      console_error_(other.console_error_),
       stopped_(other.stopped_),
       ended_(other.ended_),
       exit_code_(other.exit_code_),
@@ -166,33 +170,45 @@ void RankProcess::forward_output(int console, int errors_console) {
   if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (n <= 0) return close_if_open(output_);
   write_log(chunk, static_cast<size_t>(n), errors_console);
-  if (rank_ == 0) write_all(console, chunk, static_cast<size_t>(n));
+  if (rank_ == 0 && write_all(console, chunk, static_cast<size_t>(n)) < static_cast<size_t>(n) && console_error_ == 0)
+    console_error_ = errno;
 }
 
-void RankProcess::take_error_line(int console, bool is_rank_0) {
-  if (!is_rank_0) {
-    const std::string line = fmt::format("rank {}: {}\n", rank_, error_line_);
-    write_all(console, line.data(), line.size());
+/// An error is held back, with the lines that belong to it: the launcher says at the end whose was the first.
+void RankProcess::take_error_line(int console) {
+  const std::string line = std::exchange(error_line_, {});
+  if (line.starts_with(kErrorWord)) {
+    last_error_ = line.substr(kErrorWord.size());
+    held_errors_.push_back(last_error_);
+    in_error_ = true;
+    return;
   }
-  if (const std::string text = trim(error_line_); !text.empty())
-    last_error_ = text.starts_with("error: ") ? text.substr(7) : text;
-  error_line_.clear();
+  in_error_ = in_error_ && line.starts_with("  ");
+  if (in_error_) {
+    last_error_ += "\n" + line;
+    held_errors_.back() = last_error_;
+    return;
+  }
+  write_all(console, console_prefix() + line + "\n");
+  if (const std::string text = trim(line); !text.empty()) last_error_ = text;
+}
+
+std::string RankProcess::console_prefix() const {
+  return rank_ == 0 ? "" : fmt::format("rank {}: ", rank_);
 }
 
 void RankProcess::forward_errors(int console) {
   char chunk[16384];
   const ssize_t n = read(errors_, chunk, sizeof(chunk));
   if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  const bool is_rank_0 = rank_ == 0;
   if (n <= 0) {
-    if (!error_line_.empty()) take_error_line(console, is_rank_0);
+    if (!error_line_.empty()) take_error_line(console);
     return close_if_open(errors_);
   }
   write_log(chunk, static_cast<size_t>(n), console);
-  if (is_rank_0) write_all(console, chunk, static_cast<size_t>(n));
   for (ssize_t i = 0; i < n; ++i) {
     if (chunk[i] == '\n')
-      take_error_line(console, is_rank_0);
+      take_error_line(console);
     else
       error_line_ += chunk[i];
   }

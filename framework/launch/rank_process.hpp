@@ -37,6 +37,8 @@ class RankProcess {
   void forward_output(int console, int errors_console);
   void forward_errors(int console);
 
+  int console_error() const { return console_error_; }  ///< errno of the first output the console did not take; 0: none
+
   /// Takes note of its end and of stops; what it left running in its group is killed.
   void reap();
   bool has_ended() const { return ended_; }
@@ -50,12 +52,16 @@ class RankProcess {
   void signal(int number) const;
   int exit_code() const { return exit_code_; }  ///< 128 + n for signal n
   int ending_signal() const { return ending_signal_; }
-  /// Its last line on stderr that is not empty, without "error: ".
+  /// Its last error on stderr without "error: ", with the indented lines behind it; else its last line that is not
+  /// empty.
   const std::string& last_error() const { return last_error_; }
+  /// Errors, which forward_errors() has put into the log only.
+  const std::vector<std::string>& held_errors() const { return held_errors_; }
+  std::string console_prefix() const;  ///< "rank 3: "; nothing for rank 0
 
  private:
   RankProcess() = default;
-  void take_error_line(int console, bool is_rank_0);
+  void take_error_line(int console);
   void write_log(const char* data, size_t bytes, int errors_console);
   void take_note_of_stop();
   int rank_ = 0;
@@ -63,8 +69,11 @@ class RankProcess {
   int output_ = -1, errors_ = -1, log_ = -1;
   std::string error_line_;  // begun, not ended
   std::string last_error_;
+  std::vector<std::string> held_errors_;
+  bool in_error_ = false;  // the last line was of an error
   std::string log_file_, log_trouble_;
   size_t log_bytes_lost_ = 0;
+  int console_error_ = 0;
   std::optional<Stopped> stopped_;
   bool ended_ = false;
   int exit_code_ = 0, ending_signal_ = 0;

@@ -40,13 +40,16 @@ class Agreement {
   }
 
   Result<std::string> exchange_word(int round) {
+    Status told;
     if (is_first()) {
       auto word = decide(round);
       failure_ = word.status();
-      ALTIPLANO_RETURN_IF_ERROR(
-          rendezvous_.put(word_key(round), word.is_ok() ? *word : kFailed + failure_.to_string()));
+      told = rendezvous_.put(word_key(round), word.is_ok() ? *word : kFailed + failure_.to_string());
     }
-    ALTIPLANO_RETURN_IF_ERROR(rendezvous_.fence(kDeadline));
+    if (told) told = rendezvous_.fence(kDeadline);
+    // Ranks that heard of it may have ended by now, which is no failure that came first.
+    if (!failure_.is_ok()) return failure_;
+    ALTIPLANO_RETURN_IF_ERROR(told);
     return rendezvous_.get(RankId(0), word_key(round));
   }
 

@@ -134,6 +134,39 @@ BOOST_AUTO_TEST_CASE(a_rank_that_only_reports_anothers_failure_is_not_blamed) {
   BOOST_TEST(run.outcome.message.ends_with("loss is not finite at step 7"), run.outcome.message);
 }
 
+BOOST_AUTO_TEST_CASE(a_message_of_several_lines_is_one_and_what_others_heard_of_it_is_not_said_again) {
+  TemporaryDirectory folder;
+  // The cause ends last: that the others only report it must be seen from messages of several lines too.
+  const auto run = launch(folder, 3, R"(
+    if [ $ALTIPLANO_RANK != 1 ]; then sleep 0.5
+      echo 'note: still here' >&2; printf 'error: rank 1 failed first: no checkpoint:\n  a is damaged\n' >&2; exit 1; fi
+    trap 'printf "error: no checkpoint:\n  a is damaged\n  b is damaged\n" >&2; exit 4' TERM
+    while :; do sleep 0.05; done)");
+  BOOST_TEST(run.outcome.exit_code == 4);
+  BOOST_TEST(run.outcome.failed_rank == 1);
+  BOOST_TEST(run.outcome.message.ends_with(": no checkpoint:\n  a is damaged\n  b is damaged"), run.outcome.message);
+  BOOST_TEST(!contains(run.err, "error: "), run.err);
+  BOOST_TEST(contains(run.err, "note: still here\n"), run.err);
+  BOOST_TEST(contains(log_of(folder, 0), "error: rank 1 failed first"));
+}
+
+BOOST_AUTO_TEST_CASE(an_error_of_its_own_of_another_rank_is_shown) {
+  TemporaryDirectory folder;
+  const auto run = launch(folder, 2, R"(
+    if [ $ALTIPLANO_RANK = 0 ]; then sleep 0.5; echo 'error: disk is full' >&2; exit 1; fi
+    trap 'echo "error: no memory" >&2; exit 3' TERM; while :; do sleep 0.05; done)");
+  BOOST_TEST(run.outcome.exit_code == 1);
+  BOOST_TEST(run.err.ends_with("rank 1: error: no memory\n"), run.err);
+  BOOST_TEST(!contains(run.err, "disk is full"), run.err);  // the outcome's message
+}
+
+BOOST_AUTO_TEST_CASE(errors_of_a_job_that_ends_well_are_shown) {
+  TemporaryDirectory folder;
+  const auto run = launch(folder, 2, "echo \"error: of $ALTIPLANO_RANK\" >&2");
+  BOOST_TEST(run.outcome.exit_code == 0);
+  BOOST_TEST(run.err == "error: of 0\nrank 1: error: of 1\n");
+}
+
 BOOST_AUTO_TEST_CASE(a_rank_that_ends_early_with_0_does_not_end_the_others) {
   TemporaryDirectory folder;
   const auto run = launch(folder, 2, "if [ $ALTIPLANO_RANK = 1 ]; then exit 0; fi; sleep 1; echo finished");
