@@ -46,6 +46,23 @@ std::string shard_record_name(int rank) {
   return fmt::format("rank-{:04}.json", rank);
 }
 
+std::optional<int64_t> named_step(const std::string& path) {
+  std::filesystem::path folder = std::filesystem::path(path).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();  // "step-00000120/"
+  std::string name = folder.filename().string();
+  if (name.starts_with(kAsidePrefix)) name = name.substr(kAsidePrefix.size());
+  return name.starts_with(kStepPrefix) ? parse_int(name.substr(kStepPrefix.size())) : std::nullopt;
+}
+
+bool is_held_by_link(const std::string& step_path) {
+  std::error_code error;
+  if (std::filesystem::is_symlink(step_path, error)) return true;
+  const std::filesystem::path parent = std::filesystem::path(step_path).parent_path();
+  for (const auto& entry : std::filesystem::directory_iterator(parent.empty() ? "." : parent, error))
+    if (entry.is_symlink(error) && std::filesystem::equivalent(entry.path(), step_path, error)) return true;
+  return false;
+}
+
 std::vector<StepFolder> list_step_folders(const std::string& directory) {
   std::vector<StepFolder> folders;
   const std::vector<std::string> names = folder_names(directory);

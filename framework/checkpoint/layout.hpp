@@ -13,6 +13,11 @@ std::string retired_folder(const std::string& step_path);  ///< "<directory>/.ol
 std::string aside_folder(const std::string& step_path);    ///< "<directory>/.aside-step-00000120": being replaced
 std::string shard_name(int rank);                          ///< "rank-0003.h5"
 std::string shard_record_name(int rank);                   ///< "rank-0003.json"
+/// The step that a folder's name says; nothing for folders of other names.
+std::optional<int64_t> named_step(const std::string& path);
+/// Whether a checkpoint is a symbolic link, or one in its directory points to it: such links are a person's, neither
+/// they nor what they point to is ever removed.
+bool is_held_by_link(const std::string& step_path);
 inline constexpr const char* kManifestName = "manifest.json";
 inline constexpr const char* kIndexName = "index.h5";
 inline constexpr const char* kLatestName = "latest";

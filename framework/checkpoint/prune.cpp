@@ -15,12 +15,13 @@ namespace {
 /// The checkpoints of one run that can be read, by age.
 using Run = std::map<CheckpointAge, PrunableCheckpoint>;
 
-std::map<std::string, Run> runs_in(const std::string& directory, std::vector<SkippedCheckpoint>& damaged) {
+std::map<std::string, Run> runs_in(const std::string& directory, PrunePlan& plan) {
   std::map<std::string, Run> runs;
   for (const StepFolder& folder : list_step_folders(directory)) {
     auto checkpoint = Checkpoint::open(folder.path, CheckLevel::kSizes);
     if (!checkpoint) {
-      damaged.push_back({folder.path, folder.step, checkpoint.status().to_string()});
+      auto& list = is_misnamed(checkpoint.status()) ? plan.misnamed : plan.damaged;
+      list.push_back({folder.path, folder.step, checkpoint.status().to_string()});
       continue;
     }
     const Manifest& manifest = checkpoint->manifest();
@@ -50,13 +51,14 @@ void sort_newest_first(std::vector<PrunableCheckpoint>& checkpoints) {
 
 Result<PrunePlan> plan_prune(const std::string& directory, const KeepRule& rule, bool removes_damaged) {
   PrunePlan plan;
-  auto runs = runs_in(directory, plan.damaged);
+  auto runs = runs_in(directory, plan);
   std::vector<std::string> without;  // runs without a whole one
   for (auto& [run_id, run] : runs) {
     if (!newest_whole(run, plan.damaged)) without.push_back(run_id);
     std::vector<CheckpointAge> ages;
     for (const auto& [age, checkpoint] : run) ages.push_back(age);
     for (const CheckpointAge& age : ages_to_remove(ages, rule)) {
+      if (is_held_by_link(run.at(age).path)) continue;
       plan.removed.push_back(run.at(age));
       run.erase(age);
     }
@@ -90,7 +92,8 @@ Status prune_checkpoints(const std::string& directory, const PrunePlan& plan) {
         write_file_atomically(latest, std::filesystem::path(plan.kept[0].path).filename().string() + "\n"));
   for (const PrunableCheckpoint& one : plan.removed) ALTIPLANO_RETURN_IF_ERROR(remove_checkpoint(one.path));
   if (!plan.removes_damaged) return Status::ok();
-  for (const SkippedCheckpoint& one : plan.damaged) ALTIPLANO_RETURN_IF_ERROR(remove_checkpoint(one.path));
+  for (const SkippedCheckpoint& one : plan.damaged)
+    if (!is_held_by_link(one.path)) ALTIPLANO_RETURN_IF_ERROR(remove_checkpoint(one.path));
   return Status::ok();
 }
 

@@ -24,8 +24,8 @@ enum class CheckLevel : uint8_t { kSizes, kChecksums };
 
 class Checkpoint {
  public:
-  /// Refuses a folder without manifest, a damaged manifest or shard: the message names the file, and the dataset where
-  /// it can.
+  /// Refuses a folder without manifest, a damaged manifest or shard, another step than the folder's name says
+  /// (is_misnamed): the message names the file, and the dataset where it can.
   static Result<Checkpoint> open(const std::string& path, CheckLevel level);
   const std::string& path() const { return path_; }
   const Manifest& manifest() const { return manifest_; }
@@ -41,6 +41,9 @@ class Checkpoint {
   std::string path_;
   Manifest manifest_;
 };
+
+/// Whether a checkpoint was refused for holding another step than its folder's name says: a copy, not damage.
+bool is_misnamed(const Status& refusal);
 
 /// Every damage found, one line each; empty: all is well. Looks at every byte, index included.
 std::vector<std::string> verify_checkpoint(const std::string& path);

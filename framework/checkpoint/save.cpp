@@ -192,6 +192,7 @@ Result<PublishReport> publish_checkpoint(const std::string& directory, const Che
 }
 
 Status remove_checkpoint(const std::string& path) {
+  if (is_held_by_link(path)) return runtime_failure("{}: stays, for a symbolic link", path);
   std::error_code error;
   const std::string hidden = retired_folder(path);
   fs::remove_all(hidden, error);

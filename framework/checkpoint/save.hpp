@@ -42,7 +42,7 @@ struct PublishReport {
 Result<PublishReport> publish_checkpoint(const std::string& directory, const CheckpointInfo& info,
                                          const KeepRule& keep);
 
-/// Removes one checkpoint: out of the readers' sight by one rename, then its files.
+/// Removes one checkpoint: out of the readers' sight by one rename, then its files. Refuses what is_held_by_link.
 Status remove_checkpoint(const std::string& path);
 /// Removes what an unfinished save of this step left.
 void discard_unfinished(const std::string& directory, int64_t step);

@@ -82,7 +82,12 @@ Result<Manifest> read_manifest(const std::string& path) {
     return runtime_failure("{}: is a file; a checkpoint is a folder named step-<number>", path);
   if (!fs::exists(file, error)) return runtime_failure("{}: has no manifest, so it is no complete checkpoint", path);
   ALTIPLANO_ASSIGN(std::string text, read_file(file));
-  return Manifest::from_json(text, file);
+  ALTIPLANO_ASSIGN(Manifest manifest, Manifest::from_json(text, file));
+  const auto step = named_step(path);
+  if (!step || *step == manifest.info.step) return manifest;
+  return invalid_argument("{}: holds step {}, not {} as its name says; it does not count, name it {} or move it away",
+                          path, manifest.info.step, *step,
+                          fs::path(step_folder("", manifest.info.step)).filename().string());
 }
 
 }  // namespace altiplano

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "framework/base/console.hpp"
 #include "framework/base/text.hpp"
 #include "framework/base/units.hpp"
 #include "framework/checkpoint/compare.hpp"
@@ -29,35 +30,46 @@ struct CkptArguments {
   bool dry_run = false, damaged = false;
 };
 
+Status no_checkpoints_in(const std::string& path) {
+  return {StatusCode::kNoCheckpoint, fmt::format("{}: has no folder named step-<number>", path)};
+}
+
 std::string latest_name(const std::string& directory) {
   auto text = read_file(directory + "/" + kLatestName);
   return text ? trim(*text) : "";
 }
 
+/// One checkpoint, or all of a directory.
+std::vector<StepFolder> checkpoints_at(const std::string& path) {
+  std::error_code error;
+  if (named_step(path) || fs::exists(path + "/" + kManifestName, error)) return {{named_step(path).value_or(0), path}};
+  return list_step_folders(path);
+}
+
 Status list(const CkptArguments& arguments) {
-  std::vector<StepFolder> folders = list_step_folders(arguments.path);
-  if (folders.empty()) {
-    return Status(StatusCode::kNoCheckpoint, fmt::format("{}: has no folder named step-<number>", arguments.path));
-  }
-  std::string latest = latest_name(arguments.path);
-  if (std::ranges::none_of(folders, [&](const StepFolder& f) { return fs::path(f.path).filename() == latest; }))
-    fmt::print("note: {}/{} names {}, which is not there; a resume takes the newest complete one\n", arguments.path,
-               kLatestName, latest.empty() ? "nothing" : latest);
-  fmt::print("{:>10}  {:>11}  {:>5}  {:<24} {}\n", "step", "size", "ranks", "run", "state");
+  const std::vector<StepFolder> folders = checkpoints_at(arguments.path);
+  if (folders.empty()) return no_checkpoints_in(arguments.path);
+  const bool is_one = folders[0].path == arguments.path;
+  const std::string latest = is_one ? "" : latest_name(arguments.path);
+  if (!is_one &&
+      std::ranges::none_of(folders, [&](const StepFolder& f) { return fs::path(f.path).filename() == latest; }))
+    print_out("note: {}/{} names {}, which is not there; a resume takes the newest complete one\n", arguments.path,
+              kLatestName, latest.empty() ? "nothing" : latest);
+  print_out("{:>10}  {:>11}  {:>5}  {:<24} {}\n", "step", "size", "ranks", "run", "state");
   for (const StepFolder& folder : folders) {
     auto checkpoint = Checkpoint::open(folder.path, CheckLevel::kSizes);
     if (!checkpoint) {
-      fmt::print("{:>10}  {:>11}  {:>5}  {:<24} damaged: {}\n", folder.step, "", "", "",
-                 checkpoint.status().to_string());
+      print_out("{:>10}  {:>11}  {:>5}  {:<24} {}: {}\n", folder.step, "", "", "",
+                is_misnamed(checkpoint.status()) ? "not counted" : "damaged", checkpoint.status().to_string());
       continue;
     }
     const Manifest& manifest = checkpoint->manifest();
     bool is_latest = fs::path(folder.path).filename() == latest;
-    fmt::print("{:>10}  {:>11}  {:>5}  {:<24} complete{}\n", folder.step, to_string(Bytes(manifest.num_bytes())),
-               manifest.info.world_size, manifest.info.run_id, is_latest ? ", latest" : "");
+    print_out("{:>10}  {:>11}  {:>5}  {:<24} complete{}\n", folder.step, to_string(Bytes(manifest.num_bytes())),
+              manifest.info.world_size, manifest.info.run_id, is_latest ? ", latest" : "");
   }
   for (const std::string& path : list_leftovers(arguments.path))
-    fmt::print("unfinished  {} ({})\n", path, unfinished_step(path) ? "a save" : "a removal");
+    print_out("unfinished  {} ({})\n", path, unfinished_step(path) ? "a save" : "a removal");
   return Status::ok();
 }
 
@@ -73,59 +85,60 @@ void print_tensors(const Manifest& manifest) {
     for (const PartRecord& part : shard.parts)
       ++tensors.try_emplace(part.name, TensorSummary{&part, 0}).first->second.num_boxes;
   }
-  fmt::print("tensors     {}\n", tensors.size());
+  print_out("tensors     {}\n", tensors.size());
   for (const auto& [name, summary] : tensors) {
-    fmt::print("  {:<40} {:<5} {:<18} {:<16} {} box{}\n", name, to_string(summary.first->dtype),
-               to_string(summary.first->global), summary.first->role, summary.num_boxes,
-               summary.num_boxes == 1 ? "" : "es");
+    print_out("  {:<40} {:<5} {:<18} {:<16} {} box{}\n", name, to_string(summary.first->dtype),
+              to_string(summary.first->global), summary.first->role, summary.num_boxes,
+              summary.num_boxes == 1 ? "" : "es");
   }
 }
 
 void print_settings(const CheckpointInfo& info) {
   const Settings settings = settings_of(info.state);
   if (settings.empty())
-    fmt::print("state       {}\n", info.state);
+    print_out("state       {}\n", info.state);
   else
-    fmt::print("settings    what a resume compares\n");
-  for (const auto& [key, value] : settings) fmt::print("  {}: {}\n", key, value);
+    print_out("settings    what a resume compares\n");
+  for (const auto& [key, value] : settings) print_out("  {}: {}\n", key, value);
 }
 
 Status inspect(const CkptArguments& arguments) {
   ALTIPLANO_ASSIGN(FoundCheckpoint found, find_checkpoint("", arguments.path, CheckLevel::kSizes));
   const Manifest& manifest = found.checkpoint->manifest();
   const CheckpointInfo& info = manifest.info;
-  fmt::print("checkpoint  {}\n", found.checkpoint->path());
-  fmt::print("step        {}, {} samples consumed\n", info.step, with_thousands(info.samples_consumed));
-  fmt::print("run         {}, start {} of it, written by Altiplano {}\n", info.run_id, info.attempt,
-             manifest.written_by);
-  fmt::print("shards      {} of {} ranks, {}\n", manifest.shards.size(), info.world_size,
-             to_string(Bytes(manifest.num_bytes())));
-  fmt::print("model       {}\n", info.model_fingerprint);
-  for (const auto& [field, value] : info.architecture) fmt::print("  {}: {}\n", field, value);
+  print_out("checkpoint  {}\n", found.checkpoint->path());
+  print_out("step        {}, {} samples consumed\n", info.step, with_thousands(info.samples_consumed));
+  print_out("run         {}, start {} of it, written by Altiplano {}\n", info.run_id, info.attempt,
+            manifest.written_by);
+  print_out("shards      {} of {} ranks, {}\n", manifest.shards.size(), info.world_size,
+            to_string(Bytes(manifest.num_bytes())));
+  print_out("model       {}\n", info.model_fingerprint);
+  for (const auto& [field, value] : info.architecture) print_out("  {}: {}\n", field, value);
   print_settings(info);
   print_tensors(manifest);
-  if (arguments.show_plan) fmt::print("plan\n{}", info.plan);
+  if (arguments.show_plan) print_out("plan\n{}", info.plan);
   return Status::ok();
 }
 
-/// One checkpoint, or all of a directory.
-std::vector<std::string> checkpoints_at(const std::string& path) {
-  std::vector<std::string> paths;
-  for (const StepFolder& folder : list_step_folders(path)) paths.push_back(folder.path);
-  return paths.empty() ? std::vector<std::string>{path} : paths;
-}
-
 Status verify(const CkptArguments& arguments) {
-  size_t num_damaged = 0;
-  std::vector<std::string> paths = checkpoints_at(arguments.path);
-  for (const std::string& path : paths) {
-    std::vector<std::string> problems = verify_checkpoint(path);
-    fmt::print("{}: {}\n", path, problems.empty() ? "every byte as it was written" : "damaged");
-    for (const std::string& problem : problems) fmt::print("  {}\n", problem);
+  const std::vector<StepFolder> folders = checkpoints_at(arguments.path);
+  size_t num_damaged = 0, num_checked = 0;
+  for (const StepFolder& folder : folders) {
+    if (output_error() != 0) break;  // nobody reads on
+    const Status opened = Checkpoint::open(folder.path, CheckLevel::kSizes).status();
+    if (is_misnamed(opened)) {
+      print_out("{}: not counted\n  {}\n", folder.path, opened.to_string());
+      continue;
+    }
+    const std::vector<std::string> problems = verify_checkpoint(folder.path);
+    print_out("{}: {}\n", folder.path, problems.empty() ? "every byte as it was written" : "damaged");
+    for (const std::string& problem : problems) print_out("  {}\n", problem);
+    ++num_checked;
     num_damaged += !problems.empty();
   }
+  if (num_checked == 0) return no_checkpoints_in(arguments.path);
   if (num_damaged == 0) return Status::ok();
-  return runtime_failure("{} of {} checkpoints damaged", num_damaged, paths.size());
+  return runtime_failure("{} of {} checkpoints damaged", num_damaged, num_checked);
 }
 
 /// One checkpoint, or the newest of a folder, every byte checked.
@@ -138,47 +151,67 @@ Status diff(const CkptArguments& arguments) {
   ALTIPLANO_ASSIGN(const Checkpoint first, open_one(arguments.path));
   ALTIPLANO_ASSIGN(const Checkpoint second, open_one(arguments.other));
   ALTIPLANO_ASSIGN(const CheckpointDifference difference, compare_checkpoints(first, second));
-  fmt::print("first       {}\nsecond      {}\n", first.path(), second.path());
-  for (const std::string& fact : difference.facts) fmt::print("  {}\n", fact);
+  print_out("first       {}\nsecond      {}\n", first.path(), second.path());
+  for (const std::string& fact : difference.facts) print_out("  {}\n", fact);
   size_t num_beyond = 0;
   for (const TensorDifference& tensor : difference.tensors) {
     num_beyond += !tensor.what.empty() || tensor.largest > arguments.tolerance;
-    fmt::print("  {:<40} {}\n", tensor.name,
-               !tensor.what.empty() ? tensor.what
-                                    : fmt::format("{} elements differ, by {:.3g} at most",
-                                                  with_thousands(tensor.num_differing), tensor.largest));
+    print_out("  {:<40} {}\n", tensor.name,
+              !tensor.what.empty() ? tensor.what
+                                   : fmt::format("{} elements differ, by {:.3g} at most",
+                                                 with_thousands(tensor.num_differing), tensor.largest));
   }
-  fmt::print("tensors     {} of {} the same, bit by bit\n", difference.num_tensors - difference.tensors.size(),
-             difference.num_tensors);
+  print_out("tensors     {} of {} the same, bit by bit\n", difference.num_tensors - difference.tensors.size(),
+            difference.num_tensors);
   if (num_beyond == 0) return Status::ok();
   return runtime_failure("{} of {} tensors differ by more than {}", num_beyond, difference.num_tensors,
                          arguments.tolerance);
 }
 
 Status prune(const CkptArguments& arguments) {
+  std::error_code error;
+  if (fs::exists(arguments.path + "/" + kManifestName, error))
+    return invalid_argument("{}: is one checkpoint; give the folder that they lie in", arguments.path);
   ALTIPLANO_ASSIGN(const PrunePlan plan, plan_prune(arguments.path, arguments.keep, arguments.damaged));
   const char* verb = arguments.dry_run ? "would remove" : "removed";
   if (!arguments.dry_run) ALTIPLANO_RETURN_IF_ERROR(prune_checkpoints(arguments.path, plan));
   Bytes freed;
   for (const PrunableCheckpoint& one : plan.removed) {
-    fmt::print("{:<13} {}, {}\n", verb, one.path, to_string(Bytes(one.bytes)));
+    print_out("{:<13} {}, {}\n", verb, one.path, to_string(Bytes(one.bytes)));
     freed += Bytes(one.bytes);
   }
   for (const SkippedCheckpoint& one : plan.damaged)
-    fmt::print("{:<13} {}: {}\n", plan.removes_damaged ? verb : "damaged", one.path, one.reason);
-  for (const PrunableCheckpoint& one : plan.kept) fmt::print("{:<13} {}\n", "kept", one.path);
-  fmt::print("{:<13} {} of {}, {}\n", "in all", plan.removed.size(), plan.removed.size() + plan.kept.size(),
-             to_string(freed));
+    print_out("{:<13} {}: {}\n", plan.removes_damaged ? verb : "damaged", one.path, one.reason);
+  for (const SkippedCheckpoint& one : plan.misnamed) print_out("{:<13} {}\n", "not counted", one.reason);
+  for (const PrunableCheckpoint& one : plan.kept) print_out("{:<13} {}\n", "kept", one.path);
+  print_out("{:<13} {} of {}, {}\n", "in all", plan.removed.size(), plan.removed.size() + plan.kept.size(),
+            to_string(freed));
   return Status::ok();
 }
 
 using CkptAction = Status (*)(const CkptArguments&);
 
+Status check_is_folder(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found) return invalid_argument("{}: there is no such folder", path);
+  if (error) return invalid_argument("{}: cannot be read: {}", path, error.message());
+  if (fs::is_directory(status)) return Status::ok();
+  return invalid_argument("{}: is no folder; a checkpoint is a folder named step-<number>", path);
+}
+
+Status act(const CkptArguments& arguments, CkptAction action) {
+  for (const std::string& path : {arguments.path, arguments.other})
+    if (!path.empty()) ALTIPLANO_RETURN_IF_ERROR(check_is_folder(path));
+  return action(arguments);
+}
+
 CLI::App* add_action(CLI::App& ckpt, int& exit_code, const std::string& name, const std::string& help,
                      const std::string& examples, const std::shared_ptr<CkptArguments>& arguments, CkptAction action) {
   CLI::App* command = add_command(ckpt, name, help, examples);
-  command->add_option("path", arguments->path, "A folder of checkpoints, or one checkpoint in it")->required();
-  on_run(command, exit_code, [arguments, action] { return action(*arguments); });
+  const char* what = action == &prune ? "A folder of checkpoints" : "A folder of checkpoints, or one checkpoint in it";
+  command->add_option("path", arguments->path, what)->required();
+  on_run(command, exit_code, [arguments, action] { return act(*arguments, action); });
   return command;
 }
 

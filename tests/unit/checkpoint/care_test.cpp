@@ -211,3 +211,55 @@ BOOST_AUTO_TEST_CASE(pruning_removes_nothing_of_a_run_that_has_no_good_one) {
   BOOST_TEST(plan_prune(dir.path(), {.last = 1}, false).is_ok());
   BOOST_TEST(steps_in(dir.path()).size() == 2u);
 }
+
+BOOST_AUTO_TEST_CASE(what_a_symbolic_link_holds_is_never_removed) {
+  test::TemporaryDirectory dir;
+  const std::string away = dir / "away", here = dir / "here";
+  save(away, 250);
+  for (int64_t step : {100, 200, 300, 400}) save(here, step);
+  fs::create_directory_symlink("step-00000100", here + "/best");
+  fs::create_directory_symlink(step_folder(away, 250), step_folder(here, 250));
+  const auto plan = plan_prune(here, {.last = 1}, true);
+  BOOST_TEST(steps_of(plan->removed) == (std::vector<int64_t>{300, 200}), boost::test_tools::per_element());
+  BOOST_REQUIRE(prune_checkpoints(here, *plan).is_ok());
+  BOOST_TEST(steps_in(here) == (std::vector<int64_t>{400, 250, 100}), boost::test_tools::per_element());
+  BOOST_TEST(verify_checkpoint(here + "/best").empty());
+  BOOST_TEST(verify_checkpoint(step_folder(away, 250)).empty());
+
+  // A run prunes by the same rule, and damage does not lift it.
+  fs::remove(step_folder(here, 100) + "/rank-0000.h5");
+  save(here, 500);
+  BOOST_REQUIRE(prune_checkpoints(here, *plan_prune(here, {.last = 1}, true)).is_ok());
+  BOOST_TEST(steps_in(here) == (std::vector<int64_t>{500, 250, 100}), boost::test_tools::per_element());
+  for (int rank : {0, 1}) save_rank(here, 600, rank, 1);
+  CheckpointInfo info = Checkpoint::open(step_folder(here, 500), CheckLevel::kSizes)->manifest().info;
+  info.step = 600;
+  auto report = publish_checkpoint(here, info, {.last = 1});
+  BOOST_TEST_REQUIRE(report.is_ok(), report.status().to_string());
+  BOOST_TEST(steps_in(here) == (std::vector<int64_t>{600, 250, 100}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_copy_under_the_name_of_another_step_does_not_count_and_stays) {
+  test::TemporaryDirectory dir;
+  for (int64_t step : {100, 200, 300}) save(dir.path(), step);
+  fs::copy(step_folder(dir.path(), 100), step_folder(dir.path(), 900), fs::copy_options::recursive);
+  fs::create_directory_symlink("step-00000200", step_folder(dir.path(), 800));
+
+  auto opened = Checkpoint::open(step_folder(dir.path(), 900) + "/", CheckLevel::kSizes);
+  BOOST_TEST(is_misnamed(opened.status()));
+  BOOST_TEST(contains(opened.status().message(), "step-00000900/: holds step 100, not 900 as its name says"),
+             opened.status().message());
+  auto found = find_checkpoint(dir.path(), "auto", CheckLevel::kChecksums);
+  BOOST_REQUIRE(found.is_ok());
+  BOOST_TEST(found->checkpoint->manifest().info.step == 300);
+  BOOST_TEST(found->skipped.size() == 2u);
+
+  const auto plan = plan_prune(dir.path(), {.last = 1}, true);
+  BOOST_TEST(plan->misnamed.size() == 2u);
+  BOOST_TEST(plan->damaged.empty());
+  BOOST_REQUIRE(prune_checkpoints(dir.path(), *plan).is_ok());
+  // 200 stays for the link that points to it.
+  BOOST_TEST(steps_in(dir.path()) == (std::vector<int64_t>{900, 800, 300, 200}), boost::test_tools::per_element());
+  fs::copy(step_folder(dir.path(), 300), dir / "a copy to keep", fs::copy_options::recursive);
+  BOOST_TEST(Checkpoint::open(dir / "a copy to keep", CheckLevel::kChecksums).is_ok());
+}
