@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "framework/base/console.hpp"
 #include "framework/base/text.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
@@ -54,7 +55,7 @@ Result<Options> check_job(const LaunchArguments& arguments) {
   ALTIPLANO_RETURN_IF_ERROR(check_can_start(job));
   ALTIPLANO_ASSIGN(const std::string comm, choose_comm_backend(job.config.options, arguments.ranks));
   ALTIPLANO_RETURN_IF_ERROR(PluginRegistry::instance().comm(comm).status());
-  ALTIPLANO_RETURN_IF_ERROR(check_can_write(job.config.options));
+  ALTIPLANO_RETURN_IF_ERROR(check_can_write(job.config.options, arguments.ranks, RunFolder::kMade));
   return job.config.options;
 }
 
@@ -84,10 +85,10 @@ Status launch(const LaunchArguments& arguments, int& exit_code) {
   ALTIPLANO_ASSIGN(request.end_time, run_end(options, allocation.end_time, started));
   request.ranks_report = true;
   request.stopped_limit = stopped_limit(options);
-  std::fflush(stdout);
+  flush_out();
   ALTIPLANO_ASSIGN(const LaunchOutcome outcome, launch_ranks(request));
   ignore_stop_signals();
-  if (!outcome.message.empty()) fmt::print(stderr, "error: {}\n", outcome.message);
+  if (!outcome.message.empty()) print_err("error: {}\n", outcome.message);
   exit_code = outcome.exit_code;
   return Status::ok();
 }

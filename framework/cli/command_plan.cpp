@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 
+#include "framework/base/console.hpp"
 #include "framework/base/text.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
@@ -13,6 +13,9 @@
 #include "framework/program/lowering.hpp"
 #include "framework/runtime/job.hpp"
 #include "framework/runtime/job_data.hpp"
+#include "framework/runtime/output_folders.hpp"
+#include "framework/runtime/trainer.hpp"
+#include "framework/storage/atomic_file.hpp"
 
 namespace altiplano {
 namespace {
@@ -70,13 +73,13 @@ std::string explain(const Job& job) {
 /// Every op's strategy and every value's specs.
 Status print_full(const Job& job) {
   ALTIPLANO_ASSIGN(ShardingAssignment assignment, assign_shardings(*job.graph, job.plan));
-  fmt::print("# sharding of every value, by stage of its producer\n");
+  print_out("# sharding of every value, by stage of its producer\n");
   for (const Value& value : job.graph->graph.values()) {
     size_t i = value.id.index();
     if (!assignment.home[i].is_valid()) continue;
     std::string stored = assignment.stored[i].to_string(), produced = assignment.produced[i].to_string();
-    fmt::print("# s{} {} {}{} {}{}\n", assignment.home[i], value.name, to_string(value.dtype), to_string(value.shape),
-               stored, stored == produced ? "" : " from " + produced);
+    print_out("# s{} {} {}{} {}{}\n", assignment.home[i], value.name, to_string(value.dtype), to_string(value.shape),
+              stored, stored == produced ? "" : " from " + produced);
   }
   return Status::ok();
 }
@@ -91,41 +94,40 @@ Status plan(const PlanArguments& arguments) {
   ALTIPLANO_ASSIGN(Job job, prepare(arguments));
   ALTIPLANO_ASSIGN(auto programs, lower_and_verify(job));
   if (arguments.explain) {
-    fmt::print("{}", explain(job));
+    print_out("{}", explain(job));
   } else if (arguments.output.empty()) {
-    fmt::print("{}", job.plan.to_yaml());
+    print_out("{}", job.plan.to_yaml());
   }
   if (arguments.full) ALTIPLANO_RETURN_IF_ERROR(print_full(job));
   if (arguments.program)
-    for (const Program& program : programs) fmt::print("{}", program.to_string());
+    for (const Program& program : programs) print_out("{}", program.to_string());
   if (arguments.output.empty()) return Status::ok();
   std::error_code error;
   if (std::filesystem::equivalent(arguments.output, arguments.job.file, error))
     return invalid_argument("-o {}: is the job file", arguments.output);
-  if (std::filesystem::exists(arguments.output, error) && !std::filesystem::is_regular_file(arguments.output, error))
-    return invalid_argument("-o {}: is no plain file and is not replaced", arguments.output);
-  std::ofstream file(arguments.output);
-  file << job.plan.to_yaml() << std::flush;
-  return file.good() ? Status::ok() : runtime_failure("{}: cannot be written", arguments.output);
+  return write_named_file(arguments.output, job.plan.to_yaml());
 }
 
-/// What the data section names is opened too: nothing of the job is left to be refused when it starts.
-Result<std::string> check_data(const Job& job) {
+/// Data, checkpoints and the folders of the run are looked at too: nothing of the job is left to be refused when it
+/// starts. A job without data cannot start, only be planned.
+Result<std::string> check_start(const Job& job) {
   const BatchSourceOptions options = job_data_options(job);
   if (options.train.empty()) return std::string();
   ALTIPLANO_ASSIGN(const BatchSource data, BatchSource::open(options));
+  ALTIPLANO_RETURN_IF_ERROR(check_can_start(job));
+  ALTIPLANO_RETURN_IF_ERROR(check_can_write(job.config.options, job.num_ranks, RunFolder::kUntouched));
   return fmt::format("; data {}, {} samples an epoch", data.training_name(),
                      with_thousands(data.num_training_samples()));
 }
 
 Status validate(const PlanArguments& arguments) {
   ALTIPLANO_ASSIGN(Job job, prepare(arguments));
-  ALTIPLANO_ASSIGN(const std::string data, check_data(job));
+  ALTIPLANO_ASSIGN(const std::string data, check_start(job));
   ALTIPLANO_ASSIGN(auto programs, lower_and_verify(job));
   size_t instructions = 0;
   for (const Program& program : programs)
     for (const Block& block : program.blocks) instructions += block.instructions.size();
-  fmt::print(
+  print_out(
       "ok: {} on {} rank{}: {}{}; {} programs with {} instructions proved free of deadlock, of overlap and of reads "
       "before writes\n",
       arguments.job.file, arguments.ranks, arguments.ranks == 1 ? "" : "s", plan_summary(job.plan), data,
@@ -135,7 +137,7 @@ Status validate(const PlanArguments& arguments) {
 
 Status estimate(const PlanArguments& arguments) {
   ALTIPLANO_ASSIGN(Job job, prepare(arguments));
-  fmt::print("{}", explain(job));
+  print_out("{}", explain(job));
   return Status::ok();
 }
 

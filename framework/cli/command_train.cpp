@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "framework/base/console.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
 #include "framework/launch/inproc_rendezvous.hpp"
@@ -39,12 +40,12 @@ void print_end(const TrainArguments& arguments, const TrainSummary& summary, con
   int64_t steps = summary.steps_done - summary.first_step + 1;
   std::string validation = summary.has_validation ? fmt::format(", validation {:.4f}", summary.validation_loss) : "";
   if (summary.stopped_early) {
-    fmt::print("stopped   after step {} as asked; saved. Start it again to go on.\n", summary.steps_done);
+    print_out("stopped   after step {} as asked; saved. Start it again to go on.\n", summary.steps_done);
   } else if (steps <= 0) {
-    fmt::print("done      nothing to do: step {} of {} was reached before; raise train.max_steps to go on\n",
-               summary.steps_done, job.config.options.get_int("train.max_steps"));
+    print_out("done      nothing to do: step {} of {} was reached before; raise train.max_steps to go on\n",
+              summary.steps_done, job.config.options.get_int("train.max_steps"));
   } else {
-    fmt::print(
+    print_out(
         "done      {} steps, {} samples a step, loss {:.4f}{}; next: altiplano generate -c {}{} --prompt 'In the "
         "beginning'\n",
         steps, job.plan.global_batch, summary.loss, validation, shell_word(arguments.job.file),
@@ -65,7 +66,7 @@ Status train(const TrainArguments& arguments) {
   request.num_ranks = environment.world_size;
   request.plan_file = arguments.start.plan_file;
   ALTIPLANO_ASSIGN(Job job, prepare_job(std::move(config), request));
-  if (!has_launcher) ALTIPLANO_RETURN_IF_ERROR(check_can_write(job.config.options));
+  if (!has_launcher) ALTIPLANO_RETURN_IF_ERROR(check_can_write(job.config.options, 1, RunFolder::kMade));
   if (!has_launcher) print_notices(job.notices);
   if (!has_launcher) {
     ALTIPLANO_ASSIGN(environment.end_time, run_end(job.config.options, 0, started));

@@ -1,12 +1,17 @@
 #pragma once
-// The folders a run writes into, tried before anything else is done.
+// What a run writes into, tried before anything else is done.
 #include "framework/base/status.hpp"
 #include "framework/options/option.hpp"
 
 namespace altiplano {
 
-/// Makes run.dir, its logs folder and checkpoint.dir where they are missing and writes a file into each.
-/// kInvalidArgument names the key, the folder and why it cannot be.
-Status check_can_write(const Options& options);
+enum class RunFolder : uint8_t {
+  kMade,      ///< folders that are missing are made
+  kUntouched  ///< nothing stays that was not there
+};
+
+/// Tries run.dir, its logs folder, checkpoint.dir and the files that `ranks` ranks append to, and whether another job
+/// has the folder. kInvalidArgument names the key, what cannot be written and why.
+Status check_can_write(const Options& options, int ranks, RunFolder use);
 
 }  // namespace altiplano

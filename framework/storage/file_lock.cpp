@@ -27,30 +27,41 @@ bool means_no_locks(int number) {
 
 }  // namespace
 
-Result<FileLock> FileLock::take(const std::string& path, const std::string& owner) {
-  FileLock lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (lock.descriptor_ < 0) return invalid_argument("{}: cannot be written: {}", path, std::strerror(errno));
-  int taken = ::flock(lock.descriptor_, LOCK_EX | LOCK_NB);
+Status FileLock::lock(const std::string& path, int how) {
+  int taken = ::flock(descriptor_, how | LOCK_NB);
   // A job that was killed a moment ago may still be going down.
   for (int i = 0; i < kTries && taken != 0 && errno == EWOULDBLOCK; ++i) {
     std::this_thread::sleep_for(kPause);
-    taken = ::flock(lock.descriptor_, LOCK_EX | LOCK_NB);
+    taken = ::flock(descriptor_, how | LOCK_NB);
   }
-  if (taken != 0 && means_no_locks(errno)) {
-    lock.notice_ = fmt::format("{}: the file system has no locks ({}); nothing keeps a second job out of this folder",
-                               path, std::strerror(errno));
-  } else if (taken != 0) {
-    if (errno != EWOULDBLOCK) return runtime_failure("{}: cannot be locked: {}", path, std::strerror(errno));
-    auto held_by = read_file(path);
-    return invalid_argument("{}: another job is at work here: {}; wait for its end or take another run.dir", path,
-                            held_by.is_ok() ? trim(*held_by) : "unknown");
+  if (taken == 0) return Status::ok();
+  if (means_no_locks(errno)) {
+    notice_ = fmt::format("{}: the file system has no locks ({}); nothing keeps a second job out of this folder", path,
+                          std::strerror(errno));
+    return Status::ok();
   }
+  if (errno != EWOULDBLOCK) return runtime_failure("{}: cannot be locked: {}", path, std::strerror(errno));
+  auto held_by = read_file(path);
+  return invalid_argument("{}: another job is at work here: {}; wait for its end or take another run.dir", path,
+                          held_by.is_ok() ? trim(*held_by) : "unknown");
+}
+
+Result<FileLock> FileLock::take(const std::string& path, const std::string& owner) {
+  FileLock lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (lock.descriptor_ < 0) return invalid_argument("{}: cannot be written: {}", path, std::strerror(errno));
+  ALTIPLANO_RETURN_IF_ERROR(lock.lock(path, LOCK_EX));
   char host[256] = {};
   ::gethostname(host, sizeof(host) - 1);
   const std::string text = fmt::format("host {}, {}\n", host, owner);
   if (::ftruncate(lock.descriptor_, 0) != 0 || ::pwrite(lock.descriptor_, text.data(), text.size(), 0) < 0)
     return runtime_failure("{}: cannot be written: {}", path, std::strerror(errno));
   return lock;
+}
+
+Status FileLock::check_free(const std::string& path) {
+  FileLock lock(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (lock.descriptor_ < 0) return Status::ok();  // none has been taken, or take() says what is wrong
+  return lock.lock(path, LOCK_SH);                // does not stand in the way of others who only look
 }
 
 FileLock::FileLock(FileLock&& other) noexcept

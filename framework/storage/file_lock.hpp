@@ -12,6 +12,8 @@ class FileLock {
   /// Makes the file when missing and writes `owner` and this host into it. Held by another: kInvalidArgument that names
   /// the file and its owner. On a file system without locks nobody is kept out, and `notice` says so.
   static Result<FileLock> take(const std::string& path, const std::string& owner);
+  /// Whether take() would succeed now; what it would say if not. Makes nothing.
+  static Status check_free(const std::string& path);
   FileLock(FileLock&& other) noexcept;
   FileLock& operator=(FileLock&& other) noexcept;
   ~FileLock();
@@ -20,6 +22,7 @@ class FileLock {
 
  private:
   explicit FileLock(int descriptor) : descriptor_(descriptor) {}
+  Status lock(const std::string& path, int how);
   int descriptor_ = -1;
   std::string notice_;
 };

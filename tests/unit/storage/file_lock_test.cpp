@@ -38,6 +38,21 @@ BOOST_AUTO_TEST_CASE(a_lock_ends_with_its_owner_even_when_that_was_killed) {
   BOOST_TEST(lock.is_ok(), lock.status().to_string());
 }
 
+BOOST_AUTO_TEST_CASE(whether_it_is_free_can_be_asked_without_taking_or_making_it) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "lock";
+  BOOST_TEST(FileLock::check_free(path).is_ok());
+  BOOST_TEST(!std::filesystem::exists(path));
+  {
+    auto lock = FileLock::take(path, "job one");
+    const Status asked = FileLock::check_free(path);
+    BOOST_TEST(exit_code_of(asked.code()) == 2);
+    BOOST_TEST(asked.message() == FileLock::take(path, "job two").status().message());
+  }
+  BOOST_TEST(FileLock::check_free(path).is_ok());
+  BOOST_TEST(FileLock::take(path, "job three").is_ok());
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace altiplano::test
