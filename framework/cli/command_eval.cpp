@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "framework/base/console.hpp"
 #include "framework/base/text.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
@@ -34,7 +35,9 @@ int ranks_of(const Options& options) {
 
 /// One rank evaluates any job; several need the degrees that the job names, or a plan.
 Result<Job> prepare(const EvalArguments& arguments, int num_ranks, bool prints_notices) {
-  ALTIPLANO_ASSIGN(JobConfig config, load_job(arguments.job, prints_notices));
+  JobArguments job = arguments.job;
+  job.uses_validation = arguments.file.empty();
+  ALTIPLANO_ASSIGN(JobConfig config, load_job(job, prints_notices));
   JobRequest request;
   request.num_ranks = num_ranks;
   if (num_ranks == 1 && arguments.plan_file.empty()) {
@@ -59,16 +62,16 @@ void print_result(const EvalArguments& arguments, const Checkpoint& checkpoint, 
                            {"tokens", result.tokens},
                            {"bits_per_byte", result.bits_per_byte()},
                            {"text_bytes", result.text_bytes}};
-    fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_out("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     return;
   }
-  fmt::print("checkpoint  step {} in {}\n", step, checkpoint.path());
-  fmt::print("data        {}, {} samples of {} tokens\n", name, with_thousands(data.num_validation_samples()),
-             data.seq_length());
-  fmt::print("loss        {:.4f} nats per token over {} tokens\n", result.loss(), with_thousands(result.tokens));
-  fmt::print("perplexity  {:.4g}\n", result.perplexity());
+  print_out("checkpoint  step {} in {}\n", step, checkpoint.path());
+  print_out("data        {}, {} samples of {} tokens\n", name, with_thousands(data.num_validation_samples()),
+            data.seq_length());
+  print_out("loss        {:.4f} nats per token over {} tokens\n", result.loss(), with_thousands(result.tokens));
+  print_out("perplexity  {:.4g}\n", result.perplexity());
   if (result.text_bytes > 0)
-    fmt::print("bits/byte   {:.4f} over {} bytes of text\n", result.bits_per_byte(), with_thousands(result.text_bytes));
+    print_out("bits/byte   {:.4f} over {} bytes of text\n", result.bits_per_byte(), with_thousands(result.text_bytes));
 }
 
 Status run_rank(const EvalArguments& arguments, const RankEnvironment& environment, Rendezvous& rendezvous) {
@@ -119,9 +122,10 @@ Status launch(const EvalArguments& arguments, int& exit_code) {
   request.ranks = arguments.ranks;
   request.command = rank_command(arguments, checkpoint.path());
   request.log_directory = job.config.options.get_string("run.dir") + "/logs/eval";
-  std::fflush(stdout);
+  flush_out();
   ALTIPLANO_ASSIGN(const LaunchOutcome outcome, launch_ranks(request));
-  if (outcome.failed_rank >= 0) fmt::print(stderr, "error: {}\n", outcome.message);
+  if (outcome.failed_rank >= 0) print_err("error: {}\n", outcome.message);
+  if (outcome.output_error != 0) note_output_error(outcome.output_error);
   exit_code = outcome.exit_code;
   return Status::ok();
 }

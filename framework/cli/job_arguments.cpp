@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "framework/base/console.hpp"
 #include "framework/plugin/registry.hpp"
 
 namespace altiplano {
@@ -36,17 +37,20 @@ Result<JobConfig> load_job(const JobArguments& arguments, bool prints_notices) {
     ALTIPLANO_ASSIGN(const Model* model, PluginRegistry::instance().model(kind));
     return model->option_records();
   };
-  ALTIPLANO_ASSIGN(JobConfig job,
-                   load_job_config({.file = arguments.file, .overrides = arguments.overrides}, model_records));
-  for (const auto& folder : job.options.get_strings("plugins.path"))
-    if (std::error_code error; !std::filesystem::is_directory(folder, error))
-      return invalid_argument("{}: {} is no folder", job.options.where("plugins.path"), folder);
+  ALTIPLANO_ASSIGN(JobConfig job, load_job_config({.file = arguments.file,
+                                                   .overrides = arguments.overrides,
+                                                   .uses_validation = arguments.uses_validation},
+                                                  model_records));
+  const auto& folders = job.options.get_strings("plugins.path");
+  for (size_t i = 0; i < folders.size(); ++i)
+    if (std::error_code error; !std::filesystem::is_directory(folders[i], error))
+      return invalid_argument("{}: {} is no folder", job.options.where("plugins.path", i), folders[i]);
   if (prints_notices) print_notices(job.notices);
   return job;
 }
 
 void print_notices(const std::vector<std::string>& notices) {
-  for (const auto& notice : notices) fmt::print(stderr, "note: {}\n", notice);
+  for (const auto& notice : notices) print_err("note: {}\n", notice);
 }
 
 std::string shell_word(const std::string& text) {

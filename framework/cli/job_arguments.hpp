@@ -14,6 +14,7 @@ struct JobArguments {
   std::string file;
   std::vector<std::string> overrides;    ///< "train.max_steps=20"
   std::vector<std::string> plugin_path;  ///< folders
+  bool uses_validation = true;           ///< false: the job's own validation data are not needed
 };
 
 /// `arguments` must live until the command has run.

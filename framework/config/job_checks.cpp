@@ -137,12 +137,25 @@ Status check_keep_every(const Options& options) {
                           nearest_multiples(keep, save));
 }
 
-/// A name becomes a folder's name.
+/// What keeps a text from being a folder's name that logs and scripts can hold; empty: nothing.
+std::string no_name_because(const std::string& name) {
+  constexpr size_t kMostBytes = 200;  // file systems take 255; suffixes need some
+  if (name.size() > kMostBytes) return fmt::format("{} bytes are too long, at most {}", name.size(), kMostBytes);
+  if (std::ranges::any_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7F; }))
+    return "a name may not hold control characters";
+  if (name.find_first_of("'\"`") != std::string::npos) return fmt::format("{} holds a quotation mark", name);
+  if (name.find('/') != std::string::npos || name == "." || name == "..")
+    return fmt::format("'{}' is no name of a folder; use run.dir for a path", name);
+  return {};
+}
+
+/// A name becomes a folder's name. One that was not given is that of the file.
 Status check_run_name(const Options& options) {
   if (!options.has("run.name")) return Status::ok();
-  const std::string& name = options.get_string("run.name");
-  if (name.find('/') == std::string::npos && name != "." && name != "..") return Status::ok();
-  return invalid_argument("{}: '{}' is no name of a folder; use run.dir for a path", options.where("run.name"), name);
+  const std::string why = no_name_because(options.get_string("run.name"));
+  if (why.empty()) return Status::ok();
+  return invalid_argument("{}: {}{}", options.where("run.name"), why,
+                          options.is_set("run.name") ? "" : "; it was made from the file's name, give one");
 }
 
 Status check_time_limit(const Options& options) {
@@ -216,7 +229,7 @@ Result<TimeLimit> time_limit(const Options& options) {
                           text, time_limit_example());
 }
 
-Status check_job(Options& options, std::vector<std::string>& notices) {
+Status check_job(Options& options, std::vector<std::string>& notices, bool uses_validation) {
   using Rule = Status (*)(const Options&);
   constexpr std::array<Rule, 11> kRules = {check_batch,         check_documents,  check_validation, check_optimizer,
                                            check_learning_rate, check_split,      check_resume,     check_memory,
@@ -224,6 +237,7 @@ Status check_job(Options& options, std::vector<std::string>& notices) {
   derive_defaults(options);
   std::vector<std::string> refusals;
   for (Rule rule : kRules) {
+    if (rule == check_validation && !uses_validation) continue;
     if (Status status = rule(options); !status) refusals.push_back(status.message());
   }
   if (!refusals.empty()) return {StatusCode::kInvalidArgument, join(refusals, "\n")};

@@ -91,7 +91,7 @@ Result<JobConfig> load_job_config(const JobSource& source, const ModelRecords& m
   ALTIPLANO_RETURN_IF_ERROR(status);
   JobConfig job{std::move(reader.options()), reader.notices(), source.file, reader.text()};
   job.options.derive("run.name", std::filesystem::path(source.file).stem().string(), "from the file's name");
-  if (Status refused = check_job(job.options, job.notices); !refused)
+  if (Status refused = check_job(job.options, job.notices, source.uses_validation); !refused)
     return Status(refused.code(), with_file(job, refused.message()));
   return job;
 }

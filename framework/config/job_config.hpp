@@ -42,13 +42,14 @@ struct JobSource {
   std::optional<std::string> text = {};
   std::vector<std::string> overrides = {};  ///< "train.max_steps=20"
   VariableLookup lookup = environment_variable;
+  bool uses_validation = true;  ///< false: the job's own validation data are not used, and not checked
 };
 
 Result<JobConfig> load_job_config(const JobSource& source, const ModelRecords& model_records);
 
 /// Fills what follows from other keys (run.dir, checkpoint.dir, lr_scheduler.decay_steps) and checks the rules that
 /// need no plan. load_job_config calls it.
-Status check_job(Options& options, std::vector<std::string>& notices);
+Status check_job(Options& options, std::vector<std::string>& notices, bool uses_validation = true);
 
 /// global = micro x accumulation x data_parallel_size.
 struct BatchSizes {

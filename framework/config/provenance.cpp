@@ -8,6 +8,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "framework/base/text.hpp"
 #include "framework/storage/atomic_file.hpp"
@@ -89,12 +90,14 @@ std::string start_text(const JobConfig& job, const StartFacts& facts) {
   return text + environment_text(job);
 }
 
-int64_t last_number(const fs::path& folder) {
-  int64_t last = 0;
+/// Numbers of the starts, newest first.
+std::vector<int64_t> start_numbers(const fs::path& folder) {
+  std::vector<int64_t> numbers;
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
-    if (auto number = parse_int(at->path().filename().string())) last = std::max(last, *number);
-  return last;
+    if (auto number = parse_int(at->path().filename().string())) numbers.push_back(*number);
+  std::ranges::sort(numbers, std::greater());
+  return numbers;
 }
 
 }  // namespace
@@ -108,7 +111,8 @@ bool is_kept_variable(const std::string& name) {
 
 Result<std::string> write_provenance(const JobConfig& job, const StartFacts& facts) {
   const fs::path all = fs::path(job.options.get_string("run.dir")) / "provenance";
-  const fs::path folder = all / fmt::format("{:04}", last_number(all) + 1);
+  const auto numbers = start_numbers(all);
+  const fs::path folder = all / fmt::format("{:04}", numbers.empty() ? 1 : std::max<int64_t>(0, numbers[0]) + 1);
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) return runtime_failure("{}: cannot be made: {}", folder.string(), error.message());
@@ -124,9 +128,12 @@ Result<std::string> write_provenance(const JobConfig& job, const StartFacts& fac
 
 std::string newest_effective_config(const std::string& run_directory) {
   const fs::path all = fs::path(run_directory) / "provenance";
-  const fs::path file = all / fmt::format("{:04}", last_number(all)) / "effective.yaml";
-  std::error_code error;
-  return fs::exists(file, error) ? file.string() : "";
+  for (int64_t number : start_numbers(all)) {
+    const fs::path file = all / fmt::format("{:04}", number) / "effective.yaml";
+    std::error_code error;
+    if (const auto bytes = fs::file_size(file, error); !error && bytes > 0) return file.string();
+  }
+  return "";
 }
 
 }  // namespace altiplano

@@ -24,7 +24,7 @@ struct StartFacts {
 /// where nothing can be written.
 Result<std::string> write_provenance(const JobConfig& job, const StartFacts& facts);
 
-/// The newest start's effective.yaml of a run's folder; empty when it has none.
+/// The effective.yaml of a run's folder, of the newest start that has kept one; empty when none has.
 std::string newest_effective_config(const std::string& run_directory);
 
 /// "0123456789ab", "0123456789ab-dirty", or "unknown" when built outside of a repository.

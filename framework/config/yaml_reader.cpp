@@ -1,15 +1,11 @@
 #include "framework/config/yaml_reader.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 
 #include "framework/base/text.hpp"
+#include "framework/storage/input_file.hpp"
 
 namespace altiplano {
 namespace {
@@ -62,17 +58,12 @@ std::string detail_of(const OptionRecord& record, const std::string& path, const
   return join(parts, ", ");
 }
 
-constexpr std::uintmax_t kMostBytes = 16 << 20;
-
-Result<std::string> job_file_text(const std::string& file) {
-  std::error_code error;
-  auto refused = [&](const std::string& why) { return invalid_argument("{}: cannot be read: {}", file, why); };
-  if (std::filesystem::is_directory(file, error)) return refused("it is a folder");
-  std::uintmax_t bytes = std::filesystem::is_regular_file(file, error) ? std::filesystem::file_size(file, error) : 0;
-  if (bytes > kMostBytes) return refused(fmt::format("{} bytes are no job file", bytes));
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) return refused(std::strerror(errno));
-  return std::string(std::istreambuf_iterator<char>(stream), {});
+/// Line and column of each entry of a list or map.
+std::vector<std::pair<int, int>> places_of_items(const YamlNode& node) {
+  std::vector<std::pair<int, int>> places;
+  for (const auto& item : node.items) places.emplace_back(item->line, item->column);
+  for (const auto& entry : node.entries) places.emplace_back(entry.line, entry.column);
+  return places;
 }
 
 YamlNodePointer scalar_node(const std::string& text) {
@@ -101,7 +92,7 @@ void OptionReader::add_problem(int line, int column, std::string text) {
 }
 
 void OptionReader::read_file(const std::string& file) {
-  auto text = job_file_text(file);
+  auto text = read_input_file(file, kMostWrittenBytes);
   unreadable_ = !text.is_ok();
   if (unreadable_) return add_problem(0, 0, text.status().message());
   read_text(*text, file);
@@ -266,6 +257,7 @@ void OptionReader::read_option(const OptionRecord& record, const YamlEntry& entr
   auto value = value_of(record, node, source);
   OptionOrigin origin = source.at(line, column);
   origin.detail = detail_of(record, path, variables_);
+  if (!source.file.empty()) origin.items = places_of_items(node);
   Status status = value ? options_.set(record.key, std::move(value).value(), std::move(origin)) : value.status();
   if (!status) add_problem(line, column, status.message());
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <type_traits>
 
 #include "framework/base/text.hpp"
@@ -226,6 +227,12 @@ OptionOrigin Options::origin(const std::string& key) const {
 
 std::string Options::where(const std::string& key) const {
   return start_of_message(origin(key), prefix_ + key);
+}
+
+std::string Options::where(const std::string& key, size_t index, const std::string& entry) const {
+  OptionOrigin place = origin(key);
+  if (index < place.items.size()) std::tie(place.line, place.column) = place.items[index];
+  return start_of_message(place, fmt::format("{}{}[{}]", prefix_, key, entry.empty() ? fmt::to_string(index) : entry));
 }
 
 const OptionValue& Options::default_value(const std::string& key) const {

@@ -65,8 +65,9 @@ struct OptionOrigin {
   int line = 0, column = 0;
   std::string to_string() const;  ///< "job.yaml:18:22", "--set", "default"
   std::string source = "default";
-  std::string detail = {};       ///< how the value became what it is: "read from n_layer", "$SCRATCH"
-  std::string describe() const;  ///< to_string() with the detail: "job.yaml:3:9 ($SCRATCH)"
+  std::string detail = {};                      ///< how the value became what it is: "read from n_layer", "$SCRATCH"
+  std::string describe() const;                 ///< to_string() with the detail: "job.yaml:3:9 ($SCRATCH)"
+  std::vector<std::pair<int, int>> items = {};  ///< line and column of each entry of a list or map in `file`
 };
 
 /// Values by key, checked against records. A missing key is its record's default.
@@ -87,6 +88,8 @@ class Options {
   OptionOrigin origin(const std::string& key) const;
   /// "file:line:column: key" or the key alone: how messages about this key start.
   std::string where(const std::string& key) const;
+  /// The same for one entry of a list, "file:line:column: key[index]", or of a map, "file:line:column: key[entry]".
+  std::string where(const std::string& key, size_t index, const std::string& entry = "") const;
 
   // Typed reading; a key without a record or of another type is a bug and asserts. has() is false when the value is
   // unset (auto or no default); reading an unset value asserts.

@@ -111,17 +111,16 @@ std::vector<Change> possible_changes(const PlanRequest& request, const DegreePla
 }  // namespace
 
 Status add_degree_sharding(const PlanRequest& request, Plan& plan) {
-  for (const auto& [pattern, text] : request.options.get_map("sharding")) {
+  for (size_t i = 0; const auto& [pattern, text] : request.options.get_map("sharding")) {
+    const std::string where = request.options.where("sharding", i++, pattern);
     auto spec = ShardingSpec::parse(text);
-    if (!spec.is_ok())
-      return invalid_argument("{}[{}]: {}", request.options.where("sharding"), pattern, spec.status().message());
+    if (!spec.is_ok()) return invalid_argument("{}: {}", where, spec.status().message());
     const auto& parameters = request.graph->graph.parameters();
     auto matches = [&, &pattern = pattern](const Parameter& p) {
       return glob_match(pattern, request.graph->graph.value(p.value).name);
     };
     if (std::none_of(parameters.begin(), parameters.end(), matches))
-      return invalid_argument("{}: '{}' matches no parameter of the model; they are named as in {}",
-                              request.options.where("sharding"), pattern,
+      return invalid_argument("{}: '{}' matches no parameter of the model; they are named as in {}", where, pattern,
                               request.graph->graph.value(parameters.back().value).name);
     plan.sharding.emplace_back(pattern, *spec);
   }

@@ -110,11 +110,11 @@ class GptWriter {
 
   Status freeze() {
     if (!b_.status().is_ok()) return Status::ok();  // finish() tells
-    for (const std::string& pattern : c_.frozen)
+    for (const auto& [pattern, where] : c_.frozen)
       if (b_.freeze(pattern) == 0)
         return invalid_argument(
-            "frozen: '{}' matches no parameter; names are as in block.0.attention.qkv.weight, embedding.token.weight",
-            pattern);
+            "{}: '{}' matches no parameter; names are as in block.0.attention.qkv.weight, embedding.token.weight",
+            where, pattern);
     return Status::ok();
   }
 

@@ -90,7 +90,8 @@ Result<GptConfig> gpt_config(const Options& options, const ModelRequest& request
   config.embedding_dropout = options.get_float("embd_pdrop");
   config.attention_dropout = options.get_float("attn_pdrop");
   config.initializer_range = options.get_float("initializer_range");
-  config.frozen = options.get_strings("frozen");
+  const auto& frozen = options.get_strings("frozen");
+  for (size_t i = 0; i < frozen.size(); ++i) config.frozen.emplace_back(frozen[i], options.where("frozen", i));
   ALTIPLANO_RETURN_IF_ERROR(check_heads(options, config.hidden, config.heads));
   config.head_size = config.hidden / config.heads;
   if (request.sequence_length > config.positions)

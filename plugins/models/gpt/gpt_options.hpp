@@ -2,6 +2,7 @@
 // Options of model/gpt with Hugging Face's names, and the checked numbers the builder works with.
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/api/model.hpp"
@@ -15,7 +16,7 @@ struct GptConfig {
   std::string gelu_form;  ///< tanh | erf
   double residual_dropout = 0, embedding_dropout = 0, attention_dropout = 0;
   double initializer_range = 0.02;
-  std::vector<std::string> frozen;  ///< globs over parameter names
+  std::vector<std::pair<std::string, std::string>> frozen;  ///< globs over parameter names, and where each was given
 };
 
 std::vector<OptionRecord> gpt_option_records();

@@ -58,8 +58,8 @@ BOOST_AUTO_TEST_CASE(variables_and_the_home_directory_are_expanded) {
 }
 
 BOOST_AUTO_TEST_CASE(a_tab_within_quotes_or_a_comment_is_text) {
-  JobConfig job = loaded(kSmallest + "run: {name: \"a\tb\"}  # a\tcomment\n# it's a\ttab\n");
-  BOOST_TEST(job.options.get_string("run.name") == "a\tb");
+  JobConfig job = loaded(kSmallest + "run: {dir: \"a\tb\"}  # a\tcomment\n# it's a\ttab\n");
+  BOOST_TEST(job.options.get_string("run.dir") == "a\tb");
 }
 
 BOOST_AUTO_TEST_CASE(non_ascii_names_pass_through) {

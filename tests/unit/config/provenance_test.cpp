@@ -70,3 +70,13 @@ BOOST_AUTO_TEST_CASE(differences_name_key_values_and_origins) {
              "optimizer.lr: 0.0003 -> 0.5  # default -> job.yaml:6:17\n");
   BOOST_TEST(config_difference(first->options, first->options) == "");
 }
+
+BOOST_AUTO_TEST_CASE(a_start_that_kept_nothing_is_no_newest_one) {
+  TemporaryDirectory folder;
+  BOOST_TEST(newest_effective_config(folder.path()).empty());
+  for (const char* number : {"0009", "0010", "0011"})
+    std::filesystem::create_directories(folder.path() / "provenance" / number);
+  write_bytes(folder / "provenance/0009/effective.yaml", "train.seed: 1\n");
+  write_bytes(folder / "provenance/0010/effective.yaml", "");
+  BOOST_TEST(newest_effective_config(folder.path()) == folder / "provenance/0009/effective.yaml");
+}
