@@ -1,16 +1,19 @@
 // altiplano init: a first job that runs as it stands.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
 
+#include "framework/base/console.hpp"
 #include "framework/base/text.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
 #include "framework/config/job_template.hpp"
 #include "framework/plugin/registry.hpp"
 #include "framework/runtime/data/token_file.hpp"
+#include "framework/runtime/job.hpp"
 #include "framework/storage/atomic_file.hpp"
 
 namespace altiplano {
@@ -24,26 +27,58 @@ struct InitArguments {
   int ranks = 2;
 };
 
-/// Where the tokens come from and what the model must know of them.
+/// Where the tokens come from and what the job must know of them.
 struct InitData {
   std::string path;  ///< as the job file names it
-  int64_t vocab_size = 257;
+  int64_t vocab_size = 257, num_tokens = 0;
 };
 
-ChosenValues chosen_values(const InitArguments& arguments, const InitData& data) {
+struct InitSizes {
+  int64_t batch = 0, sequence = 0;
+};
+
+constexpr double kValidationFraction = 0.1;
+
+/// Tokens that a job of these sizes needs: one batch for a step and one sample for validation.
+int64_t needed_tokens(const InitSizes& sizes) {
+  auto validation = [](int64_t all) { return static_cast<int64_t>(static_cast<double>(all) * kValidationFraction); };
+  int64_t samples = sizes.batch + 1;
+  while (validation(samples) < 1 || samples - validation(samples) < sizes.batch) ++samples;
+  return samples * sizes.sequence + 1;
+}
+
+/// A batch that the ranks can share, and the longest samples for which the data have enough of them.
+Result<InitSizes> choose_sizes(const InitArguments& arguments, const InitData& data) {
+  constexpr int64_t kBatch = 16;
+  const int64_t ranks = arguments.ranks;
+  InitSizes sizes;
+  for (const int64_t batch : {(kBatch + ranks - 1) / ranks * ranks, ranks})
+    for (const int64_t sequence : {64, 32, 16, 8}) {
+      sizes = {batch, sequence};
+      if (needed_tokens(sizes) <= data.num_tokens) return sizes;
+    }
+  return invalid_argument(
+      "{}: has {} tokens, a first job on {} rank{} needs {}: a step takes {} samples of {} tokens, and some are for "
+      "validation; give --data with more text{}",
+      data.path, data.num_tokens, ranks, ranks == 1 ? "" : "s", needed_tokens(sizes), sizes.batch, sizes.sequence,
+      ranks == 1 ? "" : " or fewer ranks");
+}
+
+ChosenValues chosen_values(const InitArguments& arguments, const InitData& data, const InitSizes& sizes) {
+  const std::string batch = fmt::to_string(sizes.batch), sequence = fmt::to_string(sizes.sequence);
   return {
       {"run.name", arguments.model},
       {"model.kind", arguments.model},
       {"model.num_hidden_layers", "4"},
       {"model.hidden_size", "128"},
       {"model.num_attention_heads", "4"},
-      {"model.max_position_embeddings", "64"},
+      {"model.max_position_embeddings", sequence},
       {"model.vocab_size", fmt::format("{}", data.vocab_size)},
       {"data.train", yaml_value_text(data.path)},
-      {"data.validation.fraction", "0.1"},
+      {"data.validation.fraction", fmt::to_string(kValidationFraction)},
       {"train.max_steps", "200"},
-      {"train.global_batch_size", "16"},
-      {"train.seq_length", "64"},
+      {"train.global_batch_size", batch},
+      {"train.seq_length", sequence},
       {"train.validate_every", "50"},
       {"optimizer.lr", "2e-3"},
       {"lr_scheduler.warmup_steps", "20"},
@@ -77,20 +112,26 @@ Status refuse_existing(const InitArguments& arguments, const std::vector<std::st
 Result<InitData> given_data(const InitArguments& arguments) {
   ALTIPLANO_ASSIGN(TokenFile file, TokenFile::open(arguments.data));
   const bool here = fs::path(arguments.folder).lexically_normal() == fs::path(".");
-  return InitData{here ? arguments.data : fs::absolute(arguments.data).string(), file.info().vocab_size};
+  return InitData{here ? arguments.data : fs::absolute(arguments.data).string(), file.info().vocab_size,
+                  file.info().num_tokens};
 }
 
-Result<InitData> packed_sample(const InitArguments& arguments, std::vector<std::string>& written) {
+/// What pack_sample() will write.
+Result<InitData> sample_data(const InitArguments& arguments) {
+  ALTIPLANO_ASSIGN(const std::string text, sample_text(arguments.model));
+  return InitData{"data/sample.h5", make_byte_tokenizer()->vocab_size(), static_cast<int64_t>(text.size())};
+}
+
+Status pack_sample(const InitArguments& arguments, std::vector<std::string>& written) {
   const fs::path folder = arguments.folder;
   ALTIPLANO_ASSIGN(const std::string text, sample_text(arguments.model));
-  ALTIPLANO_RETURN_IF_ERROR(write_file_atomically(folder / "data/sample.txt", text));
+  ALTIPLANO_RETURN_IF_ERROR(write_named_file(folder / "data/sample.txt", text));
   PackOptions options;
   options.inputs = {folder / "data/sample.txt"};
   options.output = folder / "data/sample.h5";
-  ALTIPLANO_ASSIGN(auto tokenizer, make_tokenizer("byte", {}));
-  ALTIPLANO_ASSIGN(TokenFileInfo info, pack_text(options, *tokenizer));
+  ALTIPLANO_RETURN_IF_ERROR(pack_text(options, *make_byte_tokenizer()).status());
   written.insert(written.end(), {"data/sample.txt", "data/sample.h5"});
-  return InitData{"data/sample.h5", info.vocab_size};
+  return Status::ok();
 }
 
 std::vector<std::string> head_of(const InitArguments& arguments) {
@@ -101,6 +142,26 @@ std::vector<std::string> head_of(const InitArguments& arguments) {
           fmt::format("  sbatch {}.sbatch                   under Slurm", arguments.model)};
 }
 
+/// The text of the job file, which was read and planned as `altiplano validate` does.
+Result<std::string> checked_job(const InitArguments& arguments, const std::vector<OptionRecord>& records,
+                                const InitData& data) {
+  ALTIPLANO_ASSIGN(const InitSizes sizes, choose_sizes(arguments, data));
+  ChosenValues chosen = chosen_values(arguments, data, sizes);
+  std::erase_if(chosen, [&](const auto& entry) {  // another model may have other keys
+    return std::ranges::find(records, entry.first, &OptionRecord::key) == records.end();
+  });
+  const std::string text = commented_job(records, chosen, head_of(arguments));
+  auto model_records = [](const std::string& kind, const auto&) -> Result<std::vector<OptionRecord>> {
+    ALTIPLANO_ASSIGN(const Model* model, PluginRegistry::instance().model(kind));
+    return model->option_records();
+  };
+  ALTIPLANO_ASSIGN(JobConfig job, load_job_config({.file = arguments.model + ".yaml", .text = text}, model_records));
+  JobRequest request;
+  request.num_ranks = arguments.ranks;
+  ALTIPLANO_RETURN_IF_ERROR(prepare_job(std::move(job), request).status());
+  return text;
+}
+
 Status init(const InitArguments& arguments) {
   use_plugin_path(arguments.job.plugin_path);
   const std::string job = arguments.model + ".yaml", script = arguments.model + ".sbatch";
@@ -108,27 +169,22 @@ Status init(const InitArguments& arguments) {
   std::vector<std::string> files = {job, script};
   if (arguments.data.empty()) files.insert(files.end(), {"data/sample.txt", "data/sample.h5"});
   ALTIPLANO_RETURN_IF_ERROR(refuse_existing(arguments, files));
-  InitData data;
-  if (!arguments.data.empty()) {
-    ALTIPLANO_ASSIGN(data, given_data(arguments));
-  }
+  ALTIPLANO_ASSIGN(const InitData data, arguments.data.empty() ? sample_data(arguments) : given_data(arguments));
+  ALTIPLANO_ASSIGN(const std::string text, checked_job(arguments, records, data));
   const fs::path folder = arguments.folder;
   std::error_code error;
   fs::create_directories(arguments.data.empty() ? folder / "data" : folder, error);
   if (error) return invalid_argument("{}: cannot be made: {}", folder.string(), error.message());
   std::vector<std::string> written = {job, script};
-  if (arguments.data.empty()) {
-    ALTIPLANO_ASSIGN(data, packed_sample(arguments, written));
-  }
-  ALTIPLANO_RETURN_IF_ERROR(
-      write_file_atomically(folder / job, commented_job(records, chosen_values(arguments, data), head_of(arguments))));
+  if (arguments.data.empty()) ALTIPLANO_RETURN_IF_ERROR(pack_sample(arguments, written));
+  ALTIPLANO_RETURN_IF_ERROR(write_named_file(folder / job, text));
   const ScriptFacts facts{arguments.model, job, shell_word(fs::read_symlink("/proc/self/exe").string()),
                           arguments.ranks};
-  ALTIPLANO_RETURN_IF_ERROR(write_file_atomically(folder / script, job_script(facts)));
+  ALTIPLANO_RETURN_IF_ERROR(write_named_file(folder / script, job_script(facts)));
   const bool here = folder.lexically_normal() == fs::path(".");
-  fmt::print("wrote     {}{}\n", join(written, ", "), here ? "" : " in " + folder.string());
-  fmt::print("next      {}altiplano launch -n {} -c {}       or: sbatch {}\n",
-             here ? "" : fmt::format("cd {}; ", shell_word(folder.string())), arguments.ranks, job, script);
+  print_out("wrote     {}{}\n", join(written, ", "), here ? "" : " in " + folder.string());
+  print_out("next      {}altiplano launch -n {} -c {}       or: sbatch {}\n",
+            here ? "" : fmt::format("cd {}; ", shell_word(folder.string())), arguments.ranks, job, script);
   return Status::ok();
 }
 

@@ -43,6 +43,38 @@ BOOST_AUTO_TEST_CASE(a_first_job_is_valid_and_every_key_stands_in_it) {
     BOOST_TEST(contains(text, part), part);
 }
 
+BOOST_AUTO_TEST_CASE(a_first_job_is_valid_for_any_number_of_ranks) {
+  TemporaryDirectory folder;
+  for (int ranks = 1; ranks <= 16; ++ranks) {
+    const auto result = run_command(fmt::format("cd '{0}' && export PATH=" ALTIPLANO_BINARY_DIR
+                                                "/bin:$PATH && unset ALTIPLANO_PLUGIN_PATH && "
+                                                "altiplano init --folder of{1} -n {1} && cd of{1} && "
+                                                "altiplano validate -n {1} -c gpt.yaml",
+                                                folder.path().string(), ranks));
+    BOOST_TEST(result.exit_code == 0, ranks << " ranks: " << result.output);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_first_job_suits_its_data_or_is_refused_with_the_numbers) {
+  FirstJob job;
+  for (int bytes : {80, 81, 200, 1000, 5000, 40000}) {
+    write_bytes(job / "some.txt", std::string(static_cast<size_t>(bytes), 'x'));
+    const auto made = job.run(
+        "rm -rf some some.h5 && altiplano data pack -o some.h5 some.txt >/dev/null && "
+        "altiplano init --data some.h5 --folder some -n 3");
+    if (bytes == 80) {
+      BOOST_TEST(made.exit_code == 2);
+      BOOST_TEST(contains(made.output, "has 80 tokens, a first job on 3 ranks needs 81: a step takes 3 samples of 8"),
+                 made.output);
+      BOOST_TEST(!std::filesystem::exists(job / "some"));
+      continue;
+    }
+    BOOST_TEST_REQUIRE(made.exit_code == 0, bytes << ": " << made.output);
+    const auto valid = job.run("cd some && altiplano validate -n 3 -c gpt.yaml");
+    BOOST_TEST(valid.exit_code == 0, bytes << ": " << valid.output);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(files_of_an_earlier_first_job_are_kept) {
   FirstJob job;
   write_bytes(job / "gpt.yaml", "mine");
@@ -77,9 +109,9 @@ BOOST_AUTO_TEST_CASE(the_script_of_a_first_job_runs_it_and_the_run_keeps_its_pro
 BOOST_AUTO_TEST_CASE(what_to_do_next_is_printed_as_a_shell_takes_it) {
   FirstJob job;
   auto trained = job.run(
-      "mv gpt.yaml 'my job.yaml' && altiplano train -c 'my job.yaml' --set train.max_steps=1 --set run.name=\"it's\"");
+      "mv gpt.yaml 'my job.yaml' && altiplano train -c 'my job.yaml' --set train.max_steps=1 --set run.dir=\"it's\"");
   BOOST_TEST_REQUIRE(trained.exit_code == 0, trained.output);
-  BOOST_TEST(contains(trained.output, "altiplano generate -c 'my job.yaml' --set 'run.name=it'\\''s' --prompt"),
+  BOOST_TEST(contains(trained.output, "altiplano generate -c 'my job.yaml' --set 'run.dir=it'\\''s' --prompt"),
              trained.output);
 }
 
