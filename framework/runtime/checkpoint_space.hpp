@@ -9,7 +9,7 @@
 
 namespace altiplano {
 
-/// Of one checkpoint: parameters, master weights and optimizer state; files add a few KiB per tensor.
+/// Of one checkpoint, at most: parameters, master weights, optimizer state, and what the files add to them.
 Bytes checkpoint_bytes(const Job& job);
 /// On the file system that `path`, or the nearest folder above it that exists, lies on. Nothing where the system does
 /// not say, as for /proc.

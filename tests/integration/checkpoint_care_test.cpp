@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
+#include "framework/base/quantity.hpp"
 #include "framework/checkpoint/restore.hpp"
 #include "tests/support/faults.hpp"
 #include "tests/support/job_folder.hpp"
@@ -165,6 +166,28 @@ BOOST_AUTO_TEST_CASE(space_is_counted_at_the_start_and_too_little_is_refused_or_
                           up_to(4) + "checkpoint.every_steps=1");
   check_says(told, 0, "note: checkpoint.dir: run/checkpoints: 4 more checkpoints of ");
   check_says(told, 0, "lower checkpoint.keep_last or keep_every, or free some space");
+}
+
+BOOST_AUTO_TEST_CASE(a_checkpoint_takes_no_more_than_the_banner_says) {
+  JobFolder job;
+  int number = 0;
+  for (const std::string& settings :
+       {degrees_text(1, 1, 1), degrees_text(2, 2, 1), degrees_text(2, 1, 2) + "train.precision=bf16",
+        degrees_text(4, 1, 1) + "train.micro_batch_size=1", degrees_text(1, 4, 1) + "parallel.zero_stage=0",
+        degrees_text(2, 1, 1) + "optimizer.name=sgd train.precision=bf16"}) {
+    const std::string run = fmt::format("run{}", ++number);
+    const int ranks = number == 1 ? 1 : number == 6 ? 2 : 4;
+    const std::string output = job.launch(ranks, run, up_to(1) + settings);
+    const std::string before = run + "/checkpoints, ";
+    const size_t at = output.find(before), end = output.find(" each", at);
+    BOOST_REQUIRE_MESSAGE(at != std::string::npos && end != std::string::npos, output);
+    const auto said = parse_quantity(QuantityKind::kBytes, output.substr(at + before.size(), end - at - before.size()));
+    BOOST_REQUIRE(said.has_value());
+    uintmax_t taken = 0;
+    for (const auto& file : std::filesystem::directory_iterator(job.checkpoint(run, 1))) taken += file.file_size();
+    BOOST_TEST(static_cast<double>(taken) <= *said, settings);
+    BOOST_TEST(*said < 2 * static_cast<double>(taken), settings);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
