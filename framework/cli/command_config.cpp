@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "framework/base/console.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
 #include "framework/config/foreign_keys.hpp"
@@ -29,7 +30,7 @@ struct DiffArguments {
 
 Status show(const ShowArguments& arguments) {
   ALTIPLANO_ASSIGN(JobConfig job, load_job(arguments.job));
-  fmt::print("{}", job_text(job.options, arguments.origin));
+  print_out("{}", job_text(job.options, arguments.origin));
   return Status::ok();
 }
 
@@ -47,13 +48,13 @@ Result<ModelTables> model_tables(const JobArguments& arguments) {
 
 Status print_reference(const JobArguments& arguments) {
   ALTIPLANO_ASSIGN(const ModelTables models, model_tables(arguments));
-  fmt::print("{}{}", reference_page(job_option_records(), models), foreign_key_tables());
+  print_out("{}{}", reference_page(job_option_records(), models), foreign_key_tables());
   return Status::ok();
 }
 
 Status print_schema(const JobArguments& arguments) {
   ALTIPLANO_ASSIGN(const ModelTables models, model_tables(arguments));
-  fmt::print("{}", job_schema(job_option_records(), models, job_shorthands(), foreign_keys()));
+  print_out("{}", job_schema(job_option_records(), models, job_shorthands(), foreign_keys()));
   return Status::ok();
 }
 
@@ -73,7 +74,7 @@ Status diff(const DiffArguments& arguments) {
   ALTIPLANO_ASSIGN(const JobConfig first, load_side(arguments, arguments.first));
   ALTIPLANO_ASSIGN(const JobConfig second, load_side(arguments, arguments.second));
   const std::string text = config_difference(first.options, second.options);
-  fmt::print("{}", text.empty() ? "no key has another value\n" : text);
+  print_out("{}", text.empty() ? "no key has another value\n" : text);
   return Status::ok();
 }
 

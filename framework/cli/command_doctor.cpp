@@ -9,6 +9,7 @@
 #include <memory>
 #include <sstream>
 
+#include "framework/base/console.hpp"
 #include "framework/base/text.hpp"
 #include "framework/base/units.hpp"
 #include "framework/cli/commands.hpp"
@@ -20,7 +21,7 @@ namespace altiplano {
 namespace {
 
 void print_line(const std::string& name, const std::string& text) {
-  fmt::print("{:<10}{}\n", name, text);
+  print_out("{:<10}{}\n", name, text);
 }
 
 /// "2 in the affinity mask, 64 in the machine"
@@ -93,7 +94,7 @@ void print_plugins() {
     if (!plugin.refusal.empty()) refused += fmt::format("{:<10}{}\n", "refused", plugin.refusal);
   }
   print_line("plugins", names.empty() ? "none in " + join(registry.search_path(), ", ") : join(names, ", "));
-  fmt::print("{}", refused);
+  print_out("{}", refused);
 }
 
 /// What each device plugin says of itself, its libraries included, when it is opened here.

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <memory>
 
+#include "framework/base/console.hpp"
 #include "framework/base/text.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
@@ -84,20 +85,20 @@ class Generator {
     environment_.threads = threads_per_rank(num_usable_cpus(), 1);
     ALTIPLANO_ASSIGN(model_, RankModel::open(*job_, environment_, rendezvous_, true));
     ALTIPLANO_ASSIGN(const Checkpoint checkpoint, find_model_checkpoint(job_->config.options, arguments.checkpoint));
-    fmt::print(stderr, "note: checkpoint of step {} from {}\n", checkpoint.manifest().info.step, checkpoint.path());
+    print_err("note: checkpoint of step {} from {}\n", checkpoint.manifest().info.step, checkpoint.path());
     return model_->load(checkpoint);
   }
 
   /// Prints the prompt and each token as it comes; a character is printed when all its bytes are there.
   Status run(int64_t max_new_tokens) {
     show(ids_);
-    for (int64_t i = 0; i < max_new_tokens; ++i) {
+    for (int64_t i = 0; i < max_new_tokens && output_error() == 0; ++i) {
       ALTIPLANO_ASSIGN(const int32_t next, next_token(static_cast<uint64_t>(i)));
       if (next == tokenizer_->end_of_text()) break;
       ids_.push_back(next);
       show({&next, 1});
     }
-    fmt::print("\n");
+    print_out("\n");
     return Status::ok();
   }
 
@@ -137,8 +138,8 @@ class Generator {
   }
 
   void show(std::span<const int32_t> ids) {
-    fmt::print("{}", text_.take(tokenizer_->decode(ids)));
-    std::fflush(stdout);
+    print_out("{}", text_.take(tokenizer_->decode(ids)));
+    flush_out();
   }
 
   std::unique_ptr<Job> job_;

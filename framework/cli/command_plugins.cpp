@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "framework/base/console.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
 #include "framework/cli/plugin_template.hpp"
@@ -20,14 +21,14 @@ struct InfoArguments {
 
 Status list_plugins(const JobArguments& arguments) {
   use_plugin_path(arguments.plugin_path);
-  fmt::print("{}", plugin_list_text(PluginRegistry::instance().list()));
+  print_out("{}", plugin_list_text(PluginRegistry::instance().list()));
   return Status::ok();
 }
 
 Status show_plugin(const InfoArguments& arguments) {
   use_plugin_path(arguments.job.plugin_path);
   ALTIPLANO_ASSIGN(auto info, find_plugin_info(PluginRegistry::instance().list(), arguments.name));
-  fmt::print("{}", plugin_info_text(info));
+  print_out("{}", plugin_info_text(info));
   return Status::ok();
 }
 
@@ -52,8 +53,8 @@ Status check_plugin(const CheckArguments& arguments) {
   CheckFileOptions options;
   options.timeout = std::chrono::milliseconds(static_cast<int64_t>(arguments.timeout_seconds * 1000));
   const auto print = [](const std::string& text) {
-    fmt::print("{}", text);
-    std::fflush(stdout);
+    print_out("{}", text);
+    flush_out();
   };
   options.on_loaded = [&](const PluginInfo& info) { print(heading_text(info)); };
   options.on_result = [&](const CheckResult& result) { print(result_text(result)); };
@@ -71,13 +72,13 @@ struct NewArguments {
 Status write_plugin(const NewArguments& arguments) {
   const std::string folder = arguments.folder.empty() ? arguments.name : arguments.folder;
   ALTIPLANO_ASSIGN(const auto files, write_new_plugin(arguments.kind, arguments.name, folder));
-  fmt::print("{}/{} in {}:\n", arguments.kind, arguments.name, folder);
-  for (const std::string& file : files) fmt::print("  {}\n", file);
+  print_out("{}/{} in {}:\n", arguments.kind, arguments.name, folder);
+  for (const std::string& file : files) print_out("  {}\n", file);
   // Where this program is installed, the package is found from its prefix.
   const auto prefix = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
   std::error_code error;
   const bool is_installed = std::filesystem::exists(prefix / "lib/cmake/Altiplano/AltiplanoConfig.cmake", error);
-  fmt::print(
+  print_out(
       "next:\n  cd {}\n  cmake -B build -DCMAKE_PREFIX_PATH={}\n  cmake --build build\n"
       "  ctest --test-dir build --output-on-failure\n",
       folder, is_installed ? prefix.string() : "PREFIX    # where Altiplano was installed with `cmake --install`");

@@ -1,10 +1,8 @@
 #include "framework/cli/commands.hpp"
 
-#include <fmt/format.h>
-
-#include <cstdio>
 #include <exception>
 
+#include "framework/base/console.hpp"
 #include "framework/base/text.hpp"
 
 namespace altiplano {
@@ -18,9 +16,9 @@ CLI::App* add_command(CLI::App& app, const std::string& name, const std::string&
 }
 
 int report(const Status& status) {
-  std::fflush(stdout);
+  flush_out();
   const char* word = status.code() == StatusCode::kStoppedEarly ? "note" : "error";
-  if (!status) fmt::print(stderr, "{}: {}\n", word, status.to_string());
+  if (!status) print_err("{}: {}\n", word, status.to_string());
   return exit_code_of(status.code());
 }
 

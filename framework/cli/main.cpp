@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
+#include <sstream>
 
+#include "framework/base/console.hpp"
 #include "framework/base/text.hpp"
 #include "framework/cli/commands.hpp"
 
@@ -51,10 +52,66 @@ std::string command_mistake(CLI::App& app, int argc, char** argv) {
   }
 }
 
+/// What may be empty; elsewhere an empty value is a variable of a script that was not set, and no wish for the default.
+constexpr const char* kMayBeEmpty = "--prompt";
+
+void refuse_empty_values(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() == 0 || option->check_name(kMayBeEmpty)) continue;
+    const auto refuse = [](std::string& value) {
+      return value.empty() ? std::string("empty value; give one, or leave the option out") : std::string();
+    };
+    option->transform(CLI::Validator(refuse, ""));  // comes before the option's own checks
+  }
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) refuse_empty_values(*command);
+}
+
+/// The parser would take the next word for the value of `--file=`.
+std::string empty_assignment(int argc, char** argv) {
+  for (int i = 1; i < argc && std::strcmp(argv[i], "--") != 0; ++i) {
+    const std::string_view word = argv[i];
+    if (word.starts_with("--") && word.find('=') == word.size() - 1)
+      return fmt::format("{0}: empty value; write {0}VALUE, or leave the option out", word);
+  }
+  return {};
+}
+
+/// "altiplano ckpt ls" of what was given: whose --help says more.
+std::string deepest_command(const CLI::App& app, int argc, char** argv) {
+  std::string name = app.get_name();
+  std::vector<const CLI::App*> at = {&app};
+  for (int i = 1; i < argc; ++i) {
+    at = at[0]->get_subcommands([&](const CLI::App* command) { return command->get_name() == argv[i]; });
+    if (at.empty()) break;
+    name += " " + at[0]->get_name();
+  }
+  return name;
+}
+
+int refuse_usage(const CLI::App& app, const std::string& what, int argc, char** argv) {
+  return report(invalid_argument("{} ({} --help says more)", what, deepest_command(app, argc, argv)));
+}
+
 int usage_mistake(CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);  // --help, --version
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {  // --help, --version
+    std::ostringstream out, err;
+    const int code = app.exit(error, out, err);
+    print_out_text(out.str());
+    return code;
+  }
   const std::string command = command_mistake(app, argc, argv);
-  return report(invalid_argument("{} (altiplano --help says more)", command.empty() ? error.what() : command));
+  return refuse_usage(app, command.empty() ? error.what() : command, argc, argv);
+}
+
+/// Training is not done for what it prints; every other command has failed when that did not arrive. A reader that has
+/// seen enough (`| head`) is told nothing.
+int with_output(const CLI::App& app, int exit_code) {
+  flush_out();
+  const bool trains = app.got_subcommand("launch") || app.got_subcommand("train");
+  if (output_error() == 0 || trains) return exit_code;
+  const Status lost = runtime_failure("stdout: {}", std::strerror(output_error()));
+  if (output_error() != EPIPE) report(lost);
+  return exit_code == 0 ? exit_code_of(lost.code()) : exit_code;
 }
 
 int run(int argc, char** argv) {
@@ -64,12 +121,15 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer("\n`altiplano COMMAND --help` shows a command's options and examples.");
   add_commands(app, exit_code);
+  refuse_empty_values(app);
+  if (const std::string empty = empty_assignment(argc, argv); !empty.empty())
+    return refuse_usage(app, empty, argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return usage_mistake(app, error, argc, argv);
+    exit_code = usage_mistake(app, error, argc, argv);
   }
-  return exit_code;
+  return with_output(app, exit_code);
 }
 
 }  // namespace
@@ -77,11 +137,6 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is an error like a full disk, not a death
-  int exit_code = altiplano::run(argc, argv);
-  // What was printed must have arrived: a full disk behind `> file` is a failure.
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    const int lost = altiplano::report(altiplano::runtime_failure("stdout: {}", std::strerror(errno)));
-    if (exit_code == 0) exit_code = lost;
-  }
-  return exit_code;
+  altiplano::guard_console();
+  return altiplano::run(argc, argv);
 }

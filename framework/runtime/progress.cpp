@@ -1,8 +1,8 @@
 #include "framework/runtime/progress.hpp"
 
 #include <algorithm>
-#include <cstdio>
 
+#include "framework/base/console.hpp"
 #include "framework/base/text.hpp"
 
 namespace altiplano {
@@ -44,30 +44,30 @@ void Progress::step(const StepMetrics& metrics) {
   Seconds eta(per_step * static_cast<double>(max_steps_ - metrics.step));
   if (metrics.step % log_every_ == 0 || metrics.step == max_steps_ || metrics.step == first_step_ || metrics.skipped) {
     clear_bar();
-    fmt::print("{}\n", step_line(metrics, max_steps_, memory_, eta));
+    print_out("{}\n", step_line(metrics, max_steps_, memory_, eta));
   }
   if (columns_ > 0) draw_bar(metrics.step, eta);
-  std::fflush(stdout);
+  flush_out();
 }
 
 void Progress::note(const std::string& text) {
   clear_bar();
-  fmt::print("{}\n", text);
-  std::fflush(stdout);
+  print_out("{}\n", text);
+  flush_out();
 }
 
 void Progress::draw_bar(int64_t step, Seconds eta) {
   std::string tail = fmt::format(" {}/{}  eta {}", step, max_steps_, hours_minutes_seconds(eta));
   int width = std::max(0, std::min(columns_ - 3, 80) - static_cast<int>(tail.size()));
   int full = max_steps_ > 0 ? static_cast<int>(width * step / max_steps_) : 0;
-  fmt::print("\r[{}{}]{}", std::string(static_cast<size_t>(full), '#'),
-             std::string(static_cast<size_t>(width - full), '.'), tail);
+  print_out("\r[{}{}]{}", std::string(static_cast<size_t>(full), '#'),
+            std::string(static_cast<size_t>(width - full), '.'), tail);
   bar_is_drawn_ = true;
   if (step == max_steps_) clear_bar();
 }
 
 void Progress::clear_bar() {
-  if (bar_is_drawn_) fmt::print("\r\033[K");
+  if (bar_is_drawn_) print_out("\r\033[K");
   bar_is_drawn_ = false;
 }
 

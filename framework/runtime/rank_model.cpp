@@ -1,5 +1,6 @@
 #include "framework/runtime/rank_model.hpp"
 
+#include "framework/base/console.hpp"
 #include "framework/config/job_values.hpp"
 #include "framework/plugin/registry.hpp"
 #include "framework/program/lowering.hpp"
@@ -69,7 +70,7 @@ Result<Checkpoint> find_model_checkpoint(const Options& options, const std::stri
   ALTIPLANO_ASSIGN(FoundCheckpoint found, find_checkpoint(options.get_string("checkpoint.dir"),
                                                           path.empty() ? "must" : path, CheckLevel::kChecksums));
   for (const SkippedCheckpoint& skipped : found.skipped)
-    fmt::print(stderr, "note: checkpoint {} skipped: {}\n", skipped.path, skipped.reason);
+    print_err("note: checkpoint {} skipped: {}\n", skipped.path, skipped.reason);
   return std::move(*found.checkpoint);
 }
 

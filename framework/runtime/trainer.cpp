@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "framework/base/console.hpp"
 #include "framework/base/text.hpp"
 #include "framework/config/job_values.hpp"
 #include "framework/launch/inproc_rendezvous.hpp"
@@ -19,8 +20,8 @@ namespace {
 /// A notice to whoever watches; empty: none.
 void tell(const std::string& text) {
   if (text.empty()) return;
-  std::fflush(stdout);
-  fmt::print(stderr, "note: {}\n", text);
+  flush_out();
+  print_err("note: {}\n", text);
 }
 
 Seconds since(std::chrono::steady_clock::time_point begin) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "framework/base/console.hpp"
 #include "framework/base/text.hpp"
 #include "framework/checkpoint/layout.hpp"
 #include "framework/config/provenance.hpp"
@@ -19,8 +20,8 @@ namespace altiplano {
 namespace {
 
 void note(const std::string& text) {
-  std::fflush(stdout);
-  fmt::print(stderr, "note: {}\n", text);
+  flush_out();
+  print_err("note: {}\n", text);
 }
 
 /// What a run can go on from when its last save failed.

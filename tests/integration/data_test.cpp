@@ -1,5 +1,7 @@
 // Data through the program: evaluation equals the run's own validation under any plan, mixes resume exactly, packed
 // documents train, generated text is whole characters.
+#include <signal.h>
+
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
@@ -73,6 +75,11 @@ BOOST_AUTO_TEST_CASE(an_evaluation_of_a_file_counts_every_token_but_the_first) {
   BOOST_TEST(result["tokens"] == 3000);
   BOOST_TEST(result["text_bytes"] == 3000);
   BOOST_TEST(evaluate(job, "--set run.dir=run --file many.h5 --batches 1")["tokens"] == 12 * 16);
+  // What the job says of its own validation is not needed for a file.
+  BOOST_TEST((evaluate(job, "--set run.dir=run --file other.h5 --set train.validate_every=2") == result));
+  BOOST_TEST((evaluate(job,
+                       "-n 2 --set run.dir=run --file other.h5 --set train.validate_every=2 "
+                       "--set data.validation.fraction=0.9999999")["tokens"] == 3000));
   auto missing = job.altiplano("eval -c job.yaml --set run.dir=run");
   BOOST_TEST(missing.exit_code == 2);
   BOOST_TEST(missing.output ==
@@ -130,6 +137,24 @@ BOOST_AUTO_TEST_CASE(two_jobs_train_at_once_on_data_that_nobody_may_write) {
   BOOST_TEST(b.wait() == 0, b.output());
   BOOST_TEST(differing_tensors(job.checkpoint("a", 6), job.checkpoint("b", 6)) == "");
   BOOST_TEST(std::distance(std::filesystem::directory_iterator(job / "data"), {}) == 1);
+}
+
+BOOST_AUTO_TEST_CASE(packing_that_is_stopped_leaves_nothing_and_packing_that_was_killed_is_tidied_up_by_the_next) {
+  JobFolder job;
+  std::filesystem::resize_file(job / "text.txt", uintmax_t{1} << 33);  // a hole: long, and small on the disk
+  std::filesystem::create_directory(job / "out");
+  const auto num_files = [&] { return std::distance(std::filesystem::directory_iterator(job / "out"), {}); };
+  for (int number : {SIGTERM, SIGINT, SIGKILL}) {
+    BackgroundRun pack(job, "data pack --deflate 9 -o out/long.h5 text.txt", "pack");
+    wait_until([&] { return num_files() == 1; }, "the temporary file");
+    ::kill(pack.launcher(), number);
+    BOOST_TEST(pack.wait() == 128 + number);
+    BOOST_TEST(num_files() == (number == SIGKILL ? 1 : 0), number);
+  }
+  std::filesystem::resize_file(job / "text.txt", 1000);
+  BOOST_TEST(job.altiplano("data pack -o out/long.h5 text.txt").exit_code == 0);
+  BOOST_TEST(num_files() == 1);
+  BOOST_TEST(std::filesystem::exists(job / "out/long.h5"));
 }
 
 }  // namespace altiplano::test
