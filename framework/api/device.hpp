@@ -86,6 +86,7 @@ class Device {
   virtual Result<std::unique_ptr<Kernel>> make_kernel(const KernelRequest& request) noexcept = 0;
   /// destination[part] = or += source[part], strided (see BoxCopy). Empty parts are fine.
   virtual Status copy(const BoxCopy& boxes, DType dtype, const void* source, void* destination, bool add) noexcept = 0;
+  /// These three: no bytes may be at no address (nullptr).
   virtual Status fill_zero(void* memory, int64_t bytes) noexcept = 0;
   virtual Status copy_from_host(void* destination, const void* source, int64_t bytes) noexcept = 0;
   virtual Status copy_to_host(void* destination, const void* source, int64_t bytes) noexcept = 0;

@@ -66,13 +66,16 @@ class @Name@Device final : public Device {
   }
 
   Status fill_zero(void* memory, int64_t bytes) noexcept override {
-    return std::memset(memory, 0, static_cast<size_t>(bytes)), Status::ok();
+    if (bytes > 0) std::memset(memory, 0, static_cast<size_t>(bytes));
+    return Status::ok();
   }
   Status copy_from_host(void* destination, const void* source, int64_t bytes) noexcept override {
-    return std::memcpy(destination, source, static_cast<size_t>(bytes)), Status::ok();
+    if (bytes > 0) std::memcpy(destination, source, static_cast<size_t>(bytes));
+    return Status::ok();
   }
   Status copy_to_host(void* destination, const void* source, int64_t bytes) noexcept override {
-    return std::memcpy(destination, source, static_cast<size_t>(bytes)), Status::ok();
+    if (bytes > 0) std::memcpy(destination, source, static_cast<size_t>(bytes));
+    return Status::ok();
   }
   Status synchronize(StreamKind) noexcept override { return Status::ok(); }
   Result<Event> record(StreamKind) noexcept override { return Event{}; }

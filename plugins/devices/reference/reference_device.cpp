@@ -104,15 +104,15 @@ class ReferenceDevice : public Device {
   }
 
   Status fill_zero(void* memory, int64_t bytes) noexcept override {
-    std::memset(memory, 0, static_cast<size_t>(bytes));
+    if (bytes > 0) std::memset(memory, 0, static_cast<size_t>(bytes));  // nothing may be at no address
     return Status::ok();
   }
   Status copy_from_host(void* destination, const void* source, int64_t bytes) noexcept override {
-    std::memcpy(destination, source, static_cast<size_t>(bytes));
+    if (bytes > 0) std::memcpy(destination, source, static_cast<size_t>(bytes));
     return Status::ok();
   }
   Status copy_to_host(void* destination, const void* source, int64_t bytes) noexcept override {
-    std::memcpy(destination, source, static_cast<size_t>(bytes));
+    if (bytes > 0) std::memcpy(destination, source, static_cast<size_t>(bytes));
     return Status::ok();
   }
   Status synchronize(StreamKind) noexcept override { return Status::ok(); }
