@@ -1,50 +1,38 @@
 // Printed forms: effective values as YAML, the reference page as Markdown.
 #include <algorithm>
-#include <cctype>
 
 #include "framework/base/text.hpp"
 #include "framework/config/foreign_keys.hpp"
 #include "framework/config/job_config.hpp"
+#include "framework/options/yaml_text.hpp"
 
 namespace altiplano {
 namespace {
 
-/// A text as a YAML scalar that reads back as the same text: plain where that is safe, else double-quoted; $ doubled.
-std::string yaml_text(const std::string& text) {
-  auto plain = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-           std::string_view("_./-").find(c) != std::string_view::npos;
-  };
-  bool safe = !text.empty() && std::ranges::all_of(text, plain) &&
-              std::string_view("-").find(text[0]) == std::string_view::npos && text != "null" && text != "NULL" &&
-              text != "Null";
-  if (safe) return text;
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (c == '$') out += '$';
-    out += c == '\n' ? "\\n" : c == '\t' ? "\\t" : std::string(1, c);
-  }
-  return out + "\"";
+/// In a job file a lone $ begins the name of a variable.
+std::string job_text(const std::string& text) {
+  std::string out;
+  for (char c : text) out += c == '$' ? std::string("$$") : std::string(1, c);
+  return yaml_text(out);
 }
 
 struct YamlValue {
-  std::string operator()(const std::string& value) const { return yaml_text(value); }
+  std::string operator()(const std::string& value) const { return job_text(value); }
   std::string operator()(const std::vector<std::string>& values) const {
     std::vector<std::string> parts;
-    for (const auto& value : values) parts.push_back(yaml_text(value));
+    for (const auto& value : values) parts.push_back(job_text(value));
     return "[" + join(parts, ", ") + "]";
   }
   std::string operator()(const StringMap& map) const {
     std::vector<std::string> parts;
-    for (const auto& [key, value] : map) parts.push_back(yaml_text(key) + ": " + yaml_text(value));
+    for (const auto& [key, value] : map) parts.push_back(job_text(key) + ": " + job_text(value));
     return "{" + join(parts, ", ") + "}";
   }
   std::string operator()(const std::vector<WeightedFile>& files) const {
-    if (files.size() == 1 && files[0].weight == 1) return yaml_text(files[0].path);
+    if (files.size() == 1 && files[0].weight == 1) return job_text(files[0].path);
     std::vector<std::string> parts;
     for (const auto& [path, weight] : files)
-      parts.push_back(fmt::format("{{path: {}, weight: {}}}", yaml_text(path), weight));
+      parts.push_back(fmt::format("{{path: {}, weight: {}}}", job_text(path), weight));
     return "[" + join(parts, ", ") + "]";
   }
   template <typename T>

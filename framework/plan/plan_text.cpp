@@ -2,6 +2,7 @@
 #include <set>
 
 #include "framework/base/text.hpp"
+#include "framework/options/yaml_text.hpp"
 #include "framework/plan/layer_names.hpp"
 #include "framework/plan/plan.hpp"
 
@@ -20,8 +21,8 @@ std::string layers_text(const std::vector<std::string>& layers) {
       if (!next || next->first != first->first || next->second != first->second + static_cast<int64_t>(end - i)) break;
       ++end;
     }
-    parts.push_back(end - i > 1 ? fmt::format("{}-{}", layers[i], first->second + static_cast<int64_t>(end - i) - 1)
-                                : layers[i]);
+    parts.push_back(yaml_text(
+        end - i > 1 ? fmt::format("{}-{}", layers[i], first->second + static_cast<int64_t>(end - i) - 1) : layers[i]));
     i = end;
   }
   return "[" + join(parts, ", ") + "]";
@@ -43,20 +44,20 @@ std::string slots_text(const std::vector<SlotId>& slots) {
 
 std::string Plan::to_yaml() const {
   std::string out = fmt::format("altiplano_plan: {}\n", kFormatVersion);
-  out += fmt::format("graph: {{model: {}, fingerprint: {:016x}}}\n", model_name, graph_fingerprint);
-  out += fmt::format("cluster: {{shape: \"{}\", fingerprint: {:016x}}}\n", cluster_shape, cluster_fingerprint);
+  out += fmt::format("graph: {{model: {}, fingerprint: {:016x}}}\n", yaml_text(model_name), graph_fingerprint);
+  out += fmt::format("cluster: {{shape: {}, fingerprint: {:016x}}}\n", yaml_text(cluster_shape), cluster_fingerprint);
   out += fmt::format("batch: {{global: {}, microbatch: {}, microbatches: {}, replicas: {}}}\n", global_batch,
                      microbatch, num_microbatches, data_degree());
-  out += fmt::format("schedule: {{kind: {}, chunks: {}}}\n", schedule, chunks);
+  out += fmt::format("schedule: {{kind: {}, chunks: {}}}\n", yaml_text(schedule), chunks);
   out += fmt::format("precision: {{compute: {}}}\n", to_string(compute_dtype));
-  out += fmt::format("sequence_parallel: {}\nplanner: {}\nstages:\n", sequence_parallel, planner);
+  out += fmt::format("sequence_parallel: {}\nplanner: {}\nstages:\n", sequence_parallel, yaml_text(planner));
   for (const PlanStage& stage : stages)
-    out += fmt::format("  - {{name: {}, layers: {}, slots: \"{}\", mesh: {}, zero: {}}}\n", stage.name,
+    out += fmt::format("  - {{name: {}, layers: {}, slots: \"{}\", mesh: {}, zero: {}}}\n", yaml_text(stage.name),
                        layers_text(stage.layers), slots_text(stage.slots), stage.mesh.to_string(), stage.zero);
   if (!sharding.empty()) out += "sharding:\n";
   std::set<std::string> written;  // a pattern that stands again never matches
   for (const auto& [pattern, spec] : sharding)
-    if (written.insert(pattern).second) out += fmt::format("  \"{}\": \"{}\"\n", pattern, spec.to_string());
+    if (written.insert(pattern).second) out += fmt::format("  {}: \"{}\"\n", yaml_quoted(pattern), spec.to_string());
   if (predicted.peak_memory.empty()) return out;
   std::vector<std::string> peaks;
   for (Bytes peak : predicted.peak_memory) peaks.push_back(std::to_string(peak.value));
