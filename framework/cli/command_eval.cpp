@@ -1,7 +1,6 @@
 // altiplano eval: the loss of a checkpoint on a file, on one rank or several.
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -9,8 +8,7 @@
 #include "framework/base/text.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
-#include "framework/launch/inproc_rendezvous.hpp"
-#include "framework/launch/launcher.hpp"
+#include "framework/cli/local_ranks.hpp"
 #include "framework/runtime/evaluate.hpp"
 
 namespace altiplano {
@@ -97,48 +95,22 @@ Status run_rank(const EvalArguments& arguments, const RankEnvironment& environme
   return status;
 }
 
-std::vector<std::string> rank_command(const EvalArguments& arguments, const std::string& checkpoint) {
-  std::vector<std::string> command = {std::filesystem::read_symlink("/proc/self/exe").string(),
-                                      "eval",
-                                      "-c",
-                                      arguments.job.file,
-                                      "--checkpoint",
-                                      checkpoint};
-  for (const auto& assignment : arguments.job.overrides) command.insert(command.end(), {"--set", assignment});
-  for (const auto& folder : arguments.job.plugin_path) command.insert(command.end(), {"--plugin-path", folder});
-  if (!arguments.file.empty()) command.insert(command.end(), {"--file", arguments.file});
-  if (!arguments.plan_file.empty()) command.insert(command.end(), {"--plan", arguments.plan_file});
-  if (arguments.batches > 0) command.insert(command.end(), {"--batches", std::to_string(arguments.batches)});
-  if (arguments.json) command.emplace_back("--json");
-  return command;
-}
-
 /// What can be refused is refused here, once, before a rank starts.
-Status launch(const EvalArguments& arguments, int& exit_code) {
+Result<LocalRanks> check(const EvalArguments& arguments) {
   ALTIPLANO_ASSIGN(const Job job, prepare(arguments, arguments.ranks, true));
   ALTIPLANO_RETURN_IF_ERROR(open_evaluation_data(job, arguments.file).status());
   ALTIPLANO_ASSIGN(const Checkpoint checkpoint, find_model_checkpoint(job.config.options, arguments.checkpoint));
-  LaunchRequest request;
-  request.ranks = arguments.ranks;
-  request.command = rank_command(arguments, checkpoint.path());
-  request.log_directory = job.config.options.get_string("run.dir") + "/logs/eval";
-  flush_out();
-  ALTIPLANO_ASSIGN(const LaunchOutcome outcome, launch_ranks(request));
-  if (outcome.failed_rank >= 0) print_err("error: {}\n", outcome.message);
-  if (outcome.output_error != 0) note_output_error(outcome.output_error);
-  exit_code = outcome.exit_code;
-  return Status::ok();
-}
-
-Status evaluate(const EvalArguments& arguments, int& exit_code) {
-  ALTIPLANO_ASSIGN(const RankEnvironment environment, rank_environment());
-  if (!environment.rendezvous.empty()) {
-    ALTIPLANO_ASSIGN(auto rendezvous, join_job(environment));
-    return run_rank(arguments, environment, *rendezvous);
-  }
-  if (arguments.ranks > 1) return launch(arguments, exit_code);
-  InprocRendezvous alone(std::make_shared<InprocWorld>(1), RankId(0));
-  return run_rank(arguments, environment, alone);
+  LocalRanks ranks{arguments.ranks, job_command("eval", arguments.job),
+                   job.config.options.get_string("run.dir") + "/logs/eval"};
+  auto add = [&](std::vector<std::string> words) {
+    ranks.command.insert(ranks.command.end(), words.begin(), words.end());
+  };
+  add({"--checkpoint", checkpoint.path()});
+  if (!arguments.file.empty()) add({"--file", arguments.file});
+  if (!arguments.plan_file.empty()) add({"--plan", arguments.plan_file});
+  if (arguments.batches > 0) add({"--batches", std::to_string(arguments.batches)});
+  if (arguments.json) add({"--json"});
+  return ranks;
 }
 
 }  // namespace
@@ -163,15 +135,11 @@ void add_eval_command(CLI::App& app, int& exit_code) {
       ->type_name("RANKS");
   command->add_option("--plan", arguments->plan_file, "Take this plan instead of planning")->type_name("FILE");
   command->add_flag("--json", arguments->json, "One line of JSON");
-  command->callback([arguments, &exit_code] {
-    int code = 0;
-    try {
-      const Status status = evaluate(*arguments, code);
-      exit_code = status.is_ok() ? code : report(status);
-    } catch (const std::exception& error) {
-      exit_code = report(runtime_failure("internal error: {}", error.what()));
-    }
-  });
+  on_local_ranks(
+      command, exit_code, arguments->ranks, [arguments] { return check(*arguments); },
+      [arguments](const RankEnvironment& environment, Rendezvous& rendezvous) {
+        return run_rank(*arguments, environment, rendezvous);
+      });
 }
 
 }  // namespace altiplano

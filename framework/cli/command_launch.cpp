@@ -9,6 +9,7 @@
 #include "framework/base/text.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
+#include "framework/cli/local_ranks.hpp"
 #include "framework/launch/allocation.hpp"
 #include "framework/launch/launcher.hpp"
 #include "framework/launch/stop_signal.hpp"
@@ -28,10 +29,7 @@ struct LaunchArguments {
 };
 
 std::vector<std::string> rank_command(const LaunchArguments& arguments) {
-  std::vector<std::string> command = {std::filesystem::read_symlink("/proc/self/exe").string(), "train", "-c",
-                                      arguments.job.file};
-  for (const auto& assignment : arguments.job.overrides) command.insert(command.end(), {"--set", assignment});
-  for (const auto& folder : arguments.job.plugin_path) command.insert(command.end(), {"--plugin-path", folder});
+  std::vector<std::string> command = job_command("train", arguments.job);
   if (!arguments.start.resume.empty()) command.insert(command.end(), {"--resume", arguments.start.resume});
   if (!arguments.start.plan_file.empty()) command.insert(command.end(), {"--plan", arguments.start.plan_file});
   return command;
@@ -111,15 +109,7 @@ void add_launch_command(CLI::App& app, int& exit_code) {
                     "Give each rank its own share of the processors; otherwise all ranks may use all");
   command->footer(command->get_footer() +
                   "\nEvery rank runs `altiplano train` with these options. Logs: <run.dir>/logs/rank-N.log.");
-  command->callback([arguments, &exit_code] {
-    int code = 0;
-    try {
-      const Status status = launch(*arguments, code);
-      exit_code = status.is_ok() ? code : report(status);
-    } catch (const std::exception& error) {
-      exit_code = report(runtime_failure("internal error: {}", error.what()));
-    }
-  });
+  on_run_for_code(command, exit_code, [arguments](int& code) { return launch(*arguments, code); });
 }
 
 }  // namespace altiplano

@@ -23,9 +23,15 @@ int report(const Status& status) {
 }
 
 void on_run(CLI::App* command, int& exit_code, std::function<Status()> body) {
+  on_run_for_code(command, exit_code, [body = std::move(body)](int&) { return body(); });
+}
+
+void on_run_for_code(CLI::App* command, int& exit_code, std::function<Status(int& code)> body) {
   command->callback([body = std::move(body), &exit_code] {
     try {
-      exit_code = report(body());
+      int code = 0;
+      const Status status = body(code);
+      exit_code = status.is_ok() ? code : report(status);
     } catch (const std::exception& error) {
       exit_code = report(runtime_failure("internal error: {}", error.what()));
     }

@@ -23,6 +23,7 @@ void add_init_command(CLI::App& app, int& exit_code);
 void add_launch_command(CLI::App& app, int& exit_code);
 void add_plan_command(CLI::App& app, int& exit_code);
 void add_plugins_command(CLI::App& app, int& exit_code);
+void add_profile_command(CLI::App& app, int& exit_code);
 void add_train_command(CLI::App& app, int& exit_code);
 void add_validate_command(CLI::App& app, int& exit_code);
 
@@ -31,6 +32,9 @@ CLI::App* add_command(CLI::App& app, const std::string& name, const std::string&
 
 /// Runs `body` when `command` was called; a Status that is not ok is printed and becomes the exit code.
 void on_run(CLI::App* command, int& exit_code, std::function<Status()> body);
+
+/// The same for a body that ends well with an exit code of its own: that of the ranks it has started.
+void on_run_for_code(CLI::App* command, int& exit_code, std::function<Status(int& code)> body);
 
 /// Prints "error: ..." on stderr unless ok, or stopped early as asked; the exit code.
 int report(const Status& status);

@@ -26,6 +26,7 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_launch_command(app, exit_code);
   add_plan_command(app, exit_code);
   add_plugins_command(app, exit_code);
+  add_profile_command(app, exit_code);
   add_train_command(app, exit_code);
   add_validate_command(app, exit_code);
 }

@@ -154,6 +154,7 @@ Status Executor::run_block(const TimetableEntry& entry, InputSource& input, Step
   size_t index = 0;
   for (bool ends = false; index < block.instructions.size() && !ends; ++index) {
     const Instruction& instruction = block.instructions[index];
+    const InstructionClock clock(profile_, entry.block, index);
     for (int before : instruction.after) {
       ALTIPLANO_RETURN_IF_ERROR(communicator_.wait(events_[static_cast<size_t>(before)])
                                     .with_context(block.instructions[static_cast<size_t>(before)].label));

@@ -10,6 +10,7 @@
 #include "framework/program/program.hpp"
 #include "framework/runtime/kernel_cache.hpp"
 #include "framework/runtime/not_finite.hpp"
+#include "framework/runtime/step_profile.hpp"
 
 namespace altiplano {
 
@@ -49,6 +50,9 @@ class Executor {
   /// Logits [batch, sequence, vocabulary] as f32 of the last validation entries, when the program fetches them.
   const std::vector<float>& logits() const { return logits_; }
 
+  /// From now on the time of every instruction is added to `profile`, which must outlive it; nullptr: to none.
+  void measure(StepProfile* profile) { profile_ = profile; }
+
   /// Memory of a persistent tensor.
   void* data(const PersistentTensor& tensor);
   /// The communicator's group of one of the program's groups (0: the world).
@@ -86,6 +90,7 @@ class Executor {
   std::vector<Event> last_send_;                 ///< by buffer
   const PersistentTensor* totals_ = nullptr;
   NotFiniteSearch* search_ = nullptr;  ///< looks on while it is there
+  StepProfile* profile_ = nullptr;     ///< the same
   std::vector<char> host_;             ///< staging of feeds and fetches
   std::vector<float> logits_;
 };

@@ -34,9 +34,7 @@ MemoryBreakdown memory_of(const Program& program) {
   return memory;
 }
 
-namespace {
-
-Seconds compute_time(const Program& program, const ComputeInstruction& compute, const Cluster& cluster) {
+OpWork work_of(const Program& program, const ComputeInstruction& compute) {
   std::vector<ValueType> inputs, outputs;
   for (const Operand& o : compute.inputs)
     inputs.push_back({program.buffer(o.buffer).extents, program.buffer(o.buffer).dtype});
@@ -49,7 +47,18 @@ Seconds compute_time(const Program& program, const ComputeInstruction& compute, 
   else
     for (const ValueType& out : outputs) flops += static_cast<double>(num_elements(out.shape));
   DType dtype = inputs.empty() ? outputs[0].dtype : inputs[0].dtype;
-  return compute_cost(Flops(flops), operand_bytes(inputs, outputs), dtype, cluster.device);
+  return {Flops(flops), operand_bytes(inputs, outputs), dtype};
+}
+
+Bytes bytes_of(const Program& program, const CopyInstruction& copy) {
+  return Bytes(2 * copy.boxes.part.num_elements() * size_of(program.buffer(copy.source).dtype));
+}
+
+namespace {
+
+Seconds compute_time(const Program& program, const ComputeInstruction& compute, const Cluster& cluster) {
+  const OpWork work = work_of(program, compute);
+  return compute_cost(work.flops, work.bytes, work.dtype, cluster.device);
 }
 
 Seconds collective_time(const Program& program, const CollectiveInstruction& call, const Cluster& cluster) {
@@ -105,9 +114,7 @@ Seconds block_time(const Program& program, const Block& block, const Cluster& cl
     if (const auto* call = std::get_if<CollectiveInstruction>(&i.what))
       time += collective_time(program, *call, cluster);
     if (const auto* copy = std::get_if<CopyInstruction>(&i.what))
-      time += compute_cost(Flops(0),
-                           Bytes(2 * copy->boxes.part.num_elements() * size_of(program.buffer(copy->source).dtype)),
-                           DType::kF32, cluster.device);
+      time += compute_cost(Flops(0), bytes_of(program, *copy), DType::kF32, cluster.device);
   }
   return time;
 }

@@ -18,6 +18,16 @@ struct MemoryBreakdown {
 };
 MemoryBreakdown memory_of(const Program& program);
 
+/// What one op of a program computes and moves, on its local boxes.
+struct OpWork {
+  Flops flops;
+  Bytes bytes;  ///< read and written
+  DType dtype = DType::kF32;
+};
+OpWork work_of(const Program& program, const ComputeInstruction& compute);
+/// Read and written.
+Bytes bytes_of(const Program& program, const CopyInstruction& copy);
+
 /// Price of one block run once on `rank`'s device.
 Seconds block_time(const Program& program, const Block& block, const Cluster& cluster);
 

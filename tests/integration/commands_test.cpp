@@ -42,6 +42,24 @@ std::string refused(int ranks, const JobFolder& job, const std::string& settings
 
 BOOST_AUTO_TEST_SUITE(commands)
 
+BOOST_AUTO_TEST_CASE(profile_says_where_the_time_of_a_step_goes_and_leaves_no_run) {
+  JobFolder job;
+  const auto arguments = [&](int ranks) {
+    return job.plan_arguments(ranks, "run.dir=profiled " + degrees_text(2, 1, 2)).replace(0, 4, "profile");
+  };
+  for (const char* form : {"", " --json"}) {
+    auto result = job.altiplano(arguments(4) + " --steps 2" + form);
+    BOOST_REQUIRE_MESSAGE(result.exit_code == 0, result.output);
+    for (const char* part : {"matmul", "packed_attention_grad", "all_reduce", "send", "adamw", "between instructions"})
+      BOOST_TEST(has(result.output, part), part << " is not in " << result.output);
+  }
+  BOOST_TEST(!std::filesystem::exists(job / "profiled/checkpoints"));
+  BOOST_TEST(!std::filesystem::exists(job / "profiled/metrics.jsonl"));
+  auto refusal = job.altiplano(arguments(3));
+  BOOST_TEST(refusal.exit_code == 2, refusal.output);
+  BOOST_TEST(!has(refusal.output, "rank 1:"), refusal.output);
+}
+
 BOOST_AUTO_TEST_CASE(a_plan_in_a_file_gives_the_bits_of_planning) {
   JobFolder job;
   const std::string plan = degrees_text(2, 1, 2);

@@ -1,0 +1,158 @@
+// altiplano profile: where the time of a training step goes, on one rank or several.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "framework/base/console.hpp"
+#include "framework/cli/commands.hpp"
+#include "framework/cli/job_arguments.hpp"
+#include "framework/cli/local_ranks.hpp"
+#include "framework/runtime/batch_input.hpp"
+#include "framework/runtime/job_data.hpp"
+#include "framework/runtime/rank_model.hpp"
+#include "framework/runtime/step_decision.hpp"
+#include "framework/runtime/step_profile.hpp"
+
+namespace altiplano {
+namespace {
+
+struct ProfileArguments {
+  JobArguments job;
+  std::string plan_file;
+  int ranks = 1;
+  int64_t steps = 5;
+  bool json = false;
+};
+
+Result<Job> prepare(const ProfileArguments& arguments, int num_ranks, bool prints_notices) {
+  ALTIPLANO_ASSIGN(JobConfig config, load_job(arguments.job, prints_notices));
+  JobRequest request;
+  request.num_ranks = num_ranks;
+  request.plan_file = arguments.plan_file;
+  return prepare_job(std::move(config), request);
+}
+
+/// Training steps from the initial weights; the first one warms up and is not counted.
+Result<StepProfile> measure(const Job& job, const BatchSource& source, RankModel& model, int64_t steps) {
+  BatchInput input(source, *job.graph);
+  Executor& executor = model.executor();
+  StepProfile profile(model.program());
+  ALTIPLANO_RETURN_IF_ERROR(executor.initialize(job.graph->seed));
+  for (int64_t step = 1; step <= steps + 1; ++step) {
+    StepScalars scalars;
+    scalars.step = step;
+    scalars.learning_rate = 1e-5;
+    input.start(BatchInput::Part::kTraining, (step - 1) * job.plan.global_batch);
+    executor.measure(step > 1 ? &profile : nullptr);
+    const auto begin = std::chrono::steady_clock::now();
+    ALTIPLANO_RETURN_IF_ERROR(executor.run_step(input, scalars, [&](const StepTotals& totals, StepScalars& s) {
+      const StepDecision decision = decide_step(totals, job.config.options.get_float("train.gradient_clipping"));
+      s.gradient_scale = decision.gradient_scale;
+      return decision.applies;
+    }));
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    if (step > 1) profile.end_step(seconds.count());
+  }
+  return profile;
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+void print_json(const Job& job, const RankModel& model, const StepProfile& profile) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const ProfileRow& row : profile.rows())
+    rows.push_back({{"what", row.what},
+                    {"during", row.during},
+                    {"calls", row.calls},
+                    {"seconds", row.seconds},
+                    {"flops", row.flops},
+                    {"bytes", row.bytes}});
+  const nlohmann::json out = {{"plan", plan_summary(job.plan)},
+                              {"ranks", job.num_ranks},
+                              {"threads", model.device().info().threads},
+                              {"device", model.device().info().name},
+                              {"predicted_seconds", job.plan.predicted.step.value},
+                              {"memory_bytes", model.program().peak().value},
+                              {"step_seconds", profile.steps()},
+                              {"rows", rows}};
+  print_out("{}\n", out.dump());
+}
+
+void print_table(const Job& job, const RankModel& model, const StepProfile& profile) {
+  const double step = median(profile.steps());
+  const auto [best, worst] = std::ranges::minmax(profile.steps());
+  print_out("plan      {}, {} rank{} of {} thread{} each; memory {}\n", plan_summary(job.plan), job.num_ranks,
+            job.num_ranks == 1 ? "" : "s", model.device().info().threads, model.device().info().threads == 1 ? "" : "s",
+            to_string(model.program().peak()));
+  print_out("step      {:.1f} ms (median of {}; {:.1f} to {:.1f}), predicted {:.1f} ms\n\n", step * 1e3,
+            profile.steps().size(), best * 1e3, worst * 1e3, job.plan.predicted.step.value * 1e3);
+  print_out("{:<24} {:<9} {:>7} {:>10} {:>7} {:>9} {:>8}\n", "rank 0 spent its time in", "during", "calls", "ms/step",
+            "share", "GFLOP/s", "GB/s");
+  const std::vector<ProfileRow> rows = profile.rows();
+  double sum = 0;
+  for (const ProfileRow& row : rows) sum += row.seconds;
+  for (const ProfileRow& row : rows) {
+    const auto rate = [&](double amount) {
+      return amount > 0 && row.seconds > 0 ? fmt::format("{:.1f}", amount / row.seconds / 1e9) : std::string();
+    };
+    print_out("{:<24} {:<9} {:>7.0f} {:>10.2f} {:>6.1f}% {:>9} {:>8}\n", row.what, row.during, row.calls,
+              row.seconds * 1e3, 100 * row.seconds / sum, rate(row.flops), rate(row.bytes));
+  }
+}
+
+Status run_rank(const ProfileArguments& arguments, const RankEnvironment& environment, Rendezvous& rendezvous) {
+  ALTIPLANO_ASSIGN(const Job job, prepare(arguments, environment.world_size, environment.rendezvous.empty()));
+  ALTIPLANO_ASSIGN(const BatchSource source, BatchSource::open(job_data_options(job)));
+  ALTIPLANO_ASSIGN(auto model, RankModel::open(job, environment, rendezvous, false));
+  auto profile = measure(job, source, *model, arguments.steps);
+  if (!profile.is_ok()) {
+    model->abort(profile.status());
+    return profile.status();
+  }
+  if (environment.rank.value != 0) return Status::ok();
+  arguments.json ? print_json(job, *model, *profile) : print_table(job, *model, *profile);
+  return Status::ok();
+}
+
+/// What can be refused is refused here, once, before a rank starts.
+Result<LocalRanks> check(const ProfileArguments& arguments) {
+  ALTIPLANO_ASSIGN(const Job job, prepare(arguments, arguments.ranks, true));
+  ALTIPLANO_RETURN_IF_ERROR(BatchSource::open(job_data_options(job)).status());
+  LocalRanks ranks{arguments.ranks, job_command("profile", arguments.job),
+                   job.config.options.get_string("run.dir") + "/logs/profile"};
+  if (!arguments.plan_file.empty()) ranks.command.insert(ranks.command.end(), {"--plan", arguments.plan_file});
+  ranks.command.insert(ranks.command.end(), {"--steps", std::to_string(arguments.steps)});
+  if (arguments.json) ranks.command.emplace_back("--json");
+  return ranks;
+}
+
+}  // namespace
+
+void add_profile_command(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<ProfileArguments>();
+  CLI::App* command = add_command(app, "profile", "Where the time of a training step goes", R"(
+    altiplano profile -n 4 -c configs/jobs/quickstart.yaml
+    altiplano profile -n 2 -c job.yaml --plan plan.yaml --steps 20
+    altiplano profile -n 4 -c configs/jobs/quickstart.yaml --json)");
+  add_job_arguments(*command, arguments->job);
+  command->add_option("-n,--ranks", arguments->ranks, "Ranks of this host (default 1)")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("RANKS");
+  command->add_option("--plan", arguments->plan_file, "Take this plan instead of planning")->type_name("FILE");
+  command->add_option("--steps", arguments->steps, "Steps to measure, after one that is not counted (default 5)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  command->add_flag("--json", arguments->json, "One line of JSON");
+  command->footer(command->get_footer() + "\nTrains from initial weights and keeps nothing of it.");
+  on_local_ranks(
+      command, exit_code, arguments->ranks, [arguments] { return check(*arguments); },
+      [arguments](const RankEnvironment& environment, Rendezvous& rendezvous) {
+        return run_rank(*arguments, environment, rendezvous);
+      });
+}
+
+}  // namespace altiplano
