@@ -102,6 +102,9 @@ class DeviceBackend {
   static constexpr uint32_t kKind = ALTIPLANO_PLUGIN_DEVICE;
   static constexpr uint32_t kInterfaceVersion = 1;
   virtual ~DeviceBackend() = default;
+  /// Fused kinds (framework/graph/fusion.hpp) that models are to be written in, because there are fast kernels of them
+  /// and of their gradients.
+  virtual std::vector<std::string> fused_kinds() const noexcept { return {}; }
   virtual Result<std::unique_ptr<Device>> open(const DeviceOptions& options) noexcept = 0;
 };
 

@@ -16,7 +16,8 @@
 namespace altiplano::conformance {
 namespace {
 
-constexpr double kResultF32 = 3e-6, kResultBf16 = 1.0 / 128;
+// f32: three products of 70 terms in a row (attention_grad) lose two digits.
+constexpr double kResultF32 = 1e-5, kResultBf16 = 1.0 / 128;
 
 Result<std::unique_ptr<Device>> open(DeviceBackend& backend, int threads) {
   return backend.open({.threads = threads});

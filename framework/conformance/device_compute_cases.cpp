@@ -59,6 +59,28 @@ void add_dropout(std::vector<DeviceCase>& cases) {
   cases.push_back({"empty", "dropout", attributes, {x({3, 0})}, {x({3, 0})}, 0, step});
 }
 
+void add_fused(std::vector<DeviceCase>& cases) {
+  for (const char* form : {"tanh", "erf"}) {
+    const Attributes attributes{{"approximate", std::string(form)}};
+    for (const auto& [s, b] :
+         {std::pair(Shape{3, 5, 7}, Shape{7}), {Shape{130, 3, 33}, Shape{3, 33}}, {Shape{0, 4}, Shape{4}}}) {
+      cases.push_back({to_string(s) + form, "bias_gelu", attributes, {x(s), x(b)}, {x(s)}});
+      cases.push_back({to_string(s) + form, "bias_gelu_grad", attributes, {x(s), x(b), x(s)}, {x(s)}});
+    }
+  }
+  const Attributes drops{{"p", 0.3}, {"stream", std::string("block.0.drop")}};
+  const CaseOperand part = box({2, 4, 5}, {4, 3, 6}, {12, 9, 13}), long_rows = x({70, 300});
+  for (const Attributes& attributes : {Attributes{}, drops}) {
+    const std::string name = attributes.has("p") ? "dropout" : "plain";
+    const StepScalars step{.step = 5}, validating{.step = 5, .training = false};
+    cases.push_back({name, "residual_add", attributes, {part, part, x({5})}, {part}, 3, step});
+    cases.push_back({name + " not training", "residual_add", attributes, {part, part, x({5})}, {part}, 3, validating});
+    cases.push_back({name + " bias of two dims", "residual_add", attributes, {part, part, x({4, 5})}, {part}, 3, step});
+    cases.push_back(
+        {name + " long rows", "residual_add", attributes, {long_rows, long_rows, x({300})}, {long_rows}, 0, step});
+  }
+}
+
 void add_normalization(std::vector<DeviceCase>& cases) {
   const Attributes eps{{"epsilon", 1e-5}};
   for (const Shape& lead : {Shape{3, 5}, Shape{0, 2}, Shape{150, 2}}) {
@@ -108,6 +130,17 @@ void add_attention(std::vector<DeviceCase>& cases) {
                          {q, k, k},
                          4,
                          {.step = 3}});
+        const CaseOperand qkv =
+            box({size[0], size[1], 3, size[2], size[3]}, {2, 0, 0, 3, 0}, {9, size[1], 3, 7, size[3]});
+        cases.push_back(
+            {name, "packed_attention", attention_attributes(causal, dropout), {qkv}, {q, lse}, 4, {.step = 3}});
+        cases.push_back({name,
+                         "packed_attention_grad",
+                         attention_attributes(causal, dropout),
+                         {qkv, q, lse, q},
+                         {qkv},
+                         4,
+                         {.step = 3}});
       }
     }
   }
@@ -119,6 +152,7 @@ void add_compute_cases(std::vector<DeviceCase>& cases) {
   add_products(cases);
   add_pointwise(cases);
   add_dropout(cases);
+  add_fused(cases);
   add_normalization(cases);
   add_attention(cases);
 }

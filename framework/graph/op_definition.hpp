@@ -111,6 +111,7 @@ void add_matmul_ops(std::vector<OpDefinition>& out);
 void add_elementwise_ops(std::vector<OpDefinition>& out);
 void add_normalization_ops(std::vector<OpDefinition>& out);
 void add_attention_ops(std::vector<OpDefinition>& out);
+void add_fused_ops(std::vector<OpDefinition>& out);
 void add_embedding_ops(std::vector<OpDefinition>& out);
 void add_loss_ops(std::vector<OpDefinition>& out);
 void add_reduction_ops(std::vector<OpDefinition>& out);

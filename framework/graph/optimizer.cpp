@@ -1,3 +1,5 @@
+#include "framework/base/text.hpp"
+#include "framework/graph/fusion.hpp"
 #include "framework/graph/op_definition.hpp"
 #include "framework/graph/pass.hpp"
 #include "framework/graph/training_graph.hpp"
@@ -84,9 +86,14 @@ Status add_optimizer(TrainingGraph& training, const OptimizerOptions& options) {
   return Status::ok();
 }
 
-Result<TrainingGraph> make_training_graph(ModelGraph model, DType dtype, const OptimizerOptions& options,
-                                          uint64_t seed) {
+Result<TrainingGraph> make_training_graph(ModelGraph model, DType dtype, const OptimizerOptions& options, uint64_t seed,
+                                          const std::set<std::string>& fused_kinds) {
   ALTIPLANO_RETURN_IF_ERROR(run_pass("precision", model.graph, [&](Graph&) { return set_precision(model, dtype); }));
+  const uint64_t as_written = fingerprint(fmt::format("{:016x} {}", model.graph.fingerprint(), options.name));
+  ALTIPLANO_RETURN_IF_ERROR(run_pass("fusion", model.graph, [&](Graph&) -> Status {
+    ALTIPLANO_ASSIGN(model, fuse(model, fused_kinds));
+    return Status::ok();
+  }));
   TrainingGraph training;
   ALTIPLANO_RETURN_IF_ERROR(run_pass("autodiff", training.graph, [&](Graph&) -> Status {
     ALTIPLANO_ASSIGN(training, differentiate(std::move(model)));
@@ -96,6 +103,7 @@ Result<TrainingGraph> make_training_graph(ModelGraph model, DType dtype, const O
       run_pass("optimizer", training.graph, [&](Graph&) { return add_optimizer(training, options); }));
   training.compute_dtype = dtype;
   training.seed = seed;
+  training.fingerprint = as_written;
   return training;
 }
 

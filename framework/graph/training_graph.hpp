@@ -4,6 +4,7 @@
 // One training step means (design section 7): loss_sum and token_count are sums over the global batch; the seed of backward is
 // d(loss_sum) = 1; each parameter's gradient is the sum of its contributions over all microbatches and replicas; the step divides
 // by token_count, clips by the global norm, and runs the update ops.
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,8 @@ struct TrainingGraph {
   OptimizerOptions optimizer;
   DType compute_dtype = DType::kF32;
   uint64_t seed = 0;  ///< of initial weights and dropout
+  /// Of the model as written, before ops were fused, and of the optimizer: equal for every device, so that a plan is.
+  uint64_t fingerprint = 0;
 };
 
 /// What a model plugin returns: forward only.
@@ -60,7 +63,9 @@ Result<TrainingGraph> differentiate(ModelGraph model);
 /// optimizer: appends states, norms and update ops.
 Status add_optimizer(TrainingGraph& training, const OptimizerOptions& options);
 
-/// The whole story: set_precision, differentiate, add_optimizer, each through the pass door.
-Result<TrainingGraph> make_training_graph(ModelGraph model, DType dtype, const OptimizerOptions& options, uint64_t seed);
+/// The whole story: set_precision, fuse, differentiate, add_optimizer, each through the pass door. `fused_kinds`: what
+/// fuse() may use.
+Result<TrainingGraph> make_training_graph(ModelGraph model, DType dtype, const OptimizerOptions& options, uint64_t seed,
+                                          const std::set<std::string>& fused_kinds = {});
 
 }  // namespace altiplano

@@ -154,7 +154,7 @@ Result<Plan> plan_from_degrees(const TrainingGraph& training, const Cluster& clu
   const Degrees& degrees = options.degrees;
   Plan plan;
   plan.model_name = training.graph.name;
-  plan.graph_fingerprint = training.graph.fingerprint();
+  plan.graph_fingerprint = training.fingerprint;
   plan.cluster_shape = cluster.shape_text();
   plan.cluster_fingerprint = cluster.fingerprint();
   plan.global_batch = training.graph.value(training.inputs[0]).shape[0];

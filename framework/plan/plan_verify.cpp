@@ -19,7 +19,7 @@ std::string key_of(size_t stage, const char* key) {
 }
 
 Status check_fingerprint(const Plan& plan, const TrainingGraph& training) {
-  uint64_t actual = training.graph.fingerprint();
+  uint64_t actual = training.fingerprint;
   if (plan.graph_fingerprint == 0 || plan.graph_fingerprint == actual) return Status::ok();
   return refuse(plan, "graph.fingerprint",
                 "plan is for model {} with fingerprint {:016x}, the job's model {} has {:016x}", plan.model_name,

@@ -31,8 +31,10 @@ Result<TrainingGraph> build_graph(const Options& options, int64_t batch, int64_t
     return invalid_argument("{}: model/{} does not tell documents apart; use concatenate",
                             options.where("data.documents"), options.get_string("model.kind"));
   }
+  ALTIPLANO_ASSIGN(const DeviceBackend* device, PluginRegistry::instance().device(options.get_string("device.kind")));
+  const std::vector<std::string> fused = device->fused_kinds();
   return make_training_graph(std::move(forward), job_dtype(options), job_optimizer(options),
-                             static_cast<uint64_t>(options.get_int("train.seed")));
+                             static_cast<uint64_t>(options.get_int("train.seed")), {fused.begin(), fused.end()});
 }
 
 /// What one rank may use: the job file's figure, else the cluster's; for this machine what it really has.

@@ -30,6 +30,7 @@ std::vector<PlanCase> cases() {
     c.sequence_parallel = number % 2 == 0;
     c.tied = number % 4 != 1;
     c.optimizer = number % 5 == 2 ? "sgd" : "adamw";
+    c.fused = true;  // as jobs run on it
     if (24 / degrees.data % c.microbatch == 0) cases.push_back(c);
     ++number;
   }

@@ -182,6 +182,31 @@ BOOST_AUTO_TEST_CASE(gradients_of_attention_that_does_not_cross_documents) {
     });
 }
 
+BOOST_AUTO_TEST_CASE(gradients_of_fused_ops) {
+  for (const char* form : {"tanh", "erf"})
+    check_gradients(fmt::format("bias_gelu {}", form), [&](Case& c) {
+      return c.builder.op1("bias_gelu", "y", {c.normal("x", {2, 3, 4}), c.normal("b", {4})},
+                           {{"approximate", std::string(form)}});
+    });
+  for (double p : {0.0, 0.4})
+    check_gradients(fmt::format("residual_add p {}", p), [&](Case& c) {
+      return c.builder.op1("residual_add", "y",
+                           {c.normal("x", {2, 3, 4}), c.normal("residual", {2, 3, 4}), c.normal("b", {4})},
+                           {{"p", p}, {"stream", "drop"}});
+    });
+  for (int64_t causal : {0, 1})
+    for (double dropout : {0.0, 0.4})
+      check_gradients(fmt::format("packed_attention causal {} dropout {}", causal, dropout), [&](Case& c) {
+        return c.builder.op1("packed_attention", "y", {c.normal("qkv", {2, 4, 3, 2, 3})},
+                             {{"scale", 0.6}, {"causal", causal}, {"dropout", dropout}, {"stream", "attention"}});
+      });
+  check_gradients("packed_attention within documents", [](Case& c) {
+    ValueId start = c.integers("document_start", {2, 5}, {0, 0, 2, 2, 2, 0, 1, 1, 1, 4});
+    return c.builder.op1("packed_attention", "y", {c.normal("qkv", {2, 5, 3, 2, 3}), start},
+                         {{"scale", 0.6}, {"causal", int64_t{1}}, {"dropout", 0.0}});
+  });
+}
+
 BOOST_AUTO_TEST_CASE(gradients_of_embedding_with_repeated_ids) {
   check_gradients("embedding", [](Case& c) {
     return c.builder.embedding("y", c.normal("table", {4, 3}), c.integers("ids", {2, 3}, {0, 2, 2, 3, 0, 2}));

@@ -13,7 +13,7 @@ namespace altiplano::test {
 namespace {
 
 // Factors of the cover, each an index into its list.
-enum { kData, kTensor, kPipeline, kMicrobatches, kSchedule, kZero, kSequence, kTied, kOptimizer, kNumFactors };
+enum { kData, kTensor, kPipeline, kMicrobatches, kSchedule, kZero, kSequence, kTied, kOptimizer, kFused, kNumFactors };
 const std::vector<int> kDegrees = {1, 2, 3, 4, 6, 8};
 const std::vector<int64_t> kMicrobatchCounts = {1, 2, 3, 4};
 const std::vector<std::string> kSchedules = {"gpipe", "1f1b"}, kOptimizers = {"adamw", "sgd"};
@@ -44,6 +44,7 @@ PlanCase case_of(const Row& row) {
   c.sequence_parallel = row[kSequence] == 1;
   c.tied = row[kTied] == 0;
   c.optimizer = kOptimizers[level(row, kOptimizer)];
+  c.fused = row[kFused] == 1;
   return c;
 }
 

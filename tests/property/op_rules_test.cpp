@@ -31,7 +31,7 @@ const StepScalars kStep{3, 0.1, 0.5, true};
 const std::vector<std::pair<std::string, Sample>>& samples() {
   static const Attributes attention{{"scale", 0.7}, {"causal", int64_t{1}}, {"dropout", 0.3}, {"stream", "a"}};
   static const Attributes adamw{{"beta1", 0.9}, {"beta2", 0.95}, {"epsilon", 1e-8}, {"weight_decay", 0.1}};
-  static const Shape x{6, 5, 4}, bs{6, 5}, head{4, 3, 6, 2}, lse{4, 6, 3};
+  static const Shape x{6, 5, 4}, bs{6, 5}, head{4, 3, 6, 2}, lse{4, 6, 3}, packed{4, 3, 3, 6, 2};
   static const std::vector<std::pair<std::string, Sample>> list = {
       {"matmul", {{x, {4, 7}}, {{"equation", "[b,s,d] [d,f] -> [b,s,f]"}}}},
       {"matmul", {{x, {7, 4}}, {{"equation", "[b,s,d] [v,d] -> [b,s,v]"}}}},
@@ -47,6 +47,11 @@ const std::vector<std::pair<std::string, Sample>>& samples() {
       {"gelu", {{x}, {{"approximate", "erf"}}}},
       {"gelu_grad", {{x, x}}},
       {"dropout", {{x}, {{"p", 0.4}, {"stream", "d"}}}},
+      {"bias_gelu", {{x, {4}}}},
+      {"bias_gelu", {{x, {5, 4}}, {{"approximate", "erf"}}}},
+      {"bias_gelu_grad", {{x, {4}, x}}},
+      {"residual_add", {{x, x, {4}}, {{"p", 0.4}, {"stream", "d"}}}},
+      {"residual_add", {{x, x, {5, 4}}}},
       {"layer_norm", {{x, {4}, {4}}, {{"epsilon", 1e-5}}}},
       {"layer_norm_grad_input", {{x, x, {4}, bs, bs}}},
       {"layer_norm_grad_weight", {{x, x, bs, bs}}},
@@ -56,6 +61,10 @@ const std::vector<std::pair<std::string, Sample>>& samples() {
       {"attention_grad", {{head, head, head, head, lse, head}, attention}},
       {"attention", {{head, head, head, {4, 3}}, attention, {3}}},
       {"attention_grad", {{head, head, head, head, lse, head, {4, 3}}, attention, {6}}},
+      {"packed_attention", {{packed}, attention}},
+      {"packed_attention", {{packed, {4, 3}}, attention, {1}}},
+      {"packed_attention_grad", {{packed, head, lse, head}, attention}},
+      {"packed_attention_grad", {{packed, head, lse, head, {4, 3}}, attention, {4}}},
       {"embedding", {{{7, 4}, bs}, {}, {1}}},
       {"embedding_grad", {{x, bs}, {{"rows", int64_t{7}}}, {1}}},
       {"reduce_sum", {{x}, {{"dims", Ints{0, 1}}}}},

@@ -53,8 +53,9 @@ inline ModelGraph make_gpt(const GptShape& shape) {
 }
 
 inline TrainingGraph make_gpt_training(const GptShape& shape, DType dtype = DType::kF64,
-                                       const OptimizerOptions& optimizer = {}, uint64_t seed = 7) {
-  auto training = make_training_graph(make_gpt(shape), dtype, optimizer, seed);
+                                       const OptimizerOptions& optimizer = {}, uint64_t seed = 7, bool fused = false) {
+  static const std::set<std::string> kinds = {"bias_gelu", "residual_add", "packed_attention"};
+  auto training = make_training_graph(make_gpt(shape), dtype, optimizer, seed, fused ? kinds : std::set<std::string>());
   BOOST_REQUIRE_MESSAGE(training.is_ok(), training.status().to_string());
   return std::move(training).value();
 }

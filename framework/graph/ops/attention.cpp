@@ -104,11 +104,91 @@ OpDefinition attention_grad() {
   return definition;
 }
 
+// The same on q, k and v side by side, as one product makes them: what the fusion pass makes of three slices, three
+// reshapes and an attention.
+
+/// q (and k, v) within qkv [b,s,3,h,k].
+ValueType part_of(const ValueType& qkv) {
+  return {{qkv.shape[0], qkv.shape[1], qkv.shape[3], qkv.shape[4]}, qkv.dtype};
+}
+
+Status check_packed(Types inputs, const Attributes& attributes) {
+  ALTIPLANO_RETURN_IF_ERROR(check_floating(inputs.first(1)));
+  ALTIPLANO_RETURN_IF_ERROR(check_stream(attributes, "dropout"));
+  ALTIPLANO_RETURN_IF_ERROR(check_rank(inputs[0], 5, "qkv [b,s,3,h,k]"));
+  const Shape& shape = inputs[0].shape;
+  return check_shape(inputs[0], {shape[0], shape[1], 3, shape[3], shape[4]}, "qkv [b,s,3,h,k]");
+}
+
+double packed_product_flops(Types inputs, const Attributes& attributes) {
+  const ValueType parts[2] = {part_of(inputs[0]), part_of(inputs[0])};
+  return product_flops(parts, attributes);
+}
+
+std::vector<ValueId> packed_attention_gradient(GradientContext& context) {
+  const Op& op = context.op();
+  if (context.output_gradient(1).is_valid())
+    context.refuse(invalid_argument("op '{}': lse of packed_attention is not differentiable", op.name));
+  if (!context.output_gradient(0).is_valid()) return std::vector<ValueId>(op.inputs.size());
+  std::vector<ValueId> inputs = {op.inputs[0], op.outputs[0], op.outputs[1], context.output_gradient(0)};
+  if (op.inputs.size() > 1) inputs.push_back(op.inputs[1]);
+  std::vector<ValueId> gradients = context.emit("packed_attention_grad", "qkv", std::move(inputs), op.attributes);
+  gradients.resize(op.inputs.size());
+  return gradients;
+}
+
+OpDefinition packed_attention() {
+  OpDefinition definition;
+  definition.kind = "packed_attention";
+  definition.help = "attention on qkv [b,s,3,h,k], maybe document_start [b,s] -> o [b,s,h,k], log-sum-exp [b,h,s]";
+  definition.num_inputs = -1;
+  definition.infer = [](Types inputs, const Attributes& attributes) -> Inferred {
+    ALTIPLANO_RETURN_IF_ERROR(check_num_inputs(inputs, 1));
+    ALTIPLANO_RETURN_IF_ERROR(check_packed(inputs, attributes));
+    ALTIPLANO_RETURN_IF_ERROR(check_document_start(inputs, 1));
+    const ValueType q = part_of(inputs[0]);
+    return std::vector<ValueType>{q, lse_type(q)};
+  };
+  definition.rule = [](Types inputs, Types, const Attributes&) -> std::string {
+    return fmt::format("[b,s,p,h,k]{} -> [b,s,h,k] [b,h,s]  whole: s,p,k", inputs.size() > 1 ? " [b,s]" : "");
+  };
+  definition.flops = [](Types inputs, Types, const Attributes& attributes) {
+    return 2 * packed_product_flops(inputs, attributes);
+  };
+  definition.gradient = packed_attention_gradient;
+  return definition;
+}
+
+OpDefinition packed_attention_grad() {
+  OpDefinition definition;
+  definition.kind = "packed_attention_grad";
+  definition.help = "gradient of packed_attention: qkv, o, lse, do, maybe document_start -> dqkv";
+  definition.num_inputs = -1;
+  definition.infer = [](Types inputs, const Attributes& attributes) -> Inferred {
+    ALTIPLANO_RETURN_IF_ERROR(check_num_inputs(inputs, 4));
+    ALTIPLANO_RETURN_IF_ERROR(check_packed(inputs, attributes));
+    const ValueType q = part_of(inputs[0]);
+    ALTIPLANO_RETURN_IF_ERROR(check_shape(inputs[1], q.shape, "o"));
+    ALTIPLANO_RETURN_IF_ERROR(check_shape(inputs[2], lse_type(q).shape, "lse"));
+    ALTIPLANO_RETURN_IF_ERROR(check_dtype(inputs[2], acc(q), "lse"));
+    ALTIPLANO_RETURN_IF_ERROR(check_shape(inputs[3], q.shape, "do"));
+    ALTIPLANO_RETURN_IF_ERROR(check_document_start(inputs, 4));
+    return std::vector<ValueType>{inputs[0]};
+  };
+  definition.rule = [](Types inputs, Types, const Attributes&) -> std::string {
+    return fmt::format("[b,s,p,h,k] [b,s,h,k] [b,h,s] [b,s,h,k]{} -> [b,s,p,h,k]  whole: s,p,k",
+                       inputs.size() > 4 ? " [b,s]" : "");
+  };
+  definition.flops = [](Types inputs, Types, const Attributes& attributes) {
+    return 5 * packed_product_flops(inputs, attributes);
+  };
+  return definition;
+}
+
 }  // namespace
 
 void add_attention_ops(std::vector<OpDefinition>& out) {
-  out.push_back(attention());
-  out.push_back(attention_grad());
+  for (auto* make : {attention, attention_grad, packed_attention, packed_attention_grad}) out.push_back(make());
 }
 
 }  // namespace altiplano

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "framework/kernels/pointwise.hpp"
-#include "plugins/devices/cpu/attention_tiles.hpp"
+#include "plugins/devices/cpu/attention_block.hpp"
 
 namespace altiplano::cpu {
 namespace {
@@ -25,76 +25,80 @@ ALTIPLANO_CLONES float softmax_visible(int64_t n, int64_t end, float* scores) {
   return n == 0 ? -HUGE_VALF : highest + std::log(sum);
 }
 
-/// Scratch of one thread, in floats, carved from the workspace.
+/// Scratch of one thread, carved from the workspace.
 struct Scratch {
-  float *keys, *values, *queries, *scores, *results;
+  float *queries, *keys, *values, *results, *scores;
+  template <typename T>
   static int64_t floats(const AttentionShape& a) {
-    return a.width * a.padded_keys + a.keys * a.padded_width + kQueryRows * (a.padded_keys + 2 * a.padded_width);
+    return 2 * head_scratch<T>(a.queries, a.width) + 2 * head_scratch<T>(a.keys, a.width) + kQueryRows * a.keys;
   }
-  Scratch(const AttentionShape& a, float* at)
-      : keys(at),
-        values(keys + a.width * a.padded_keys),
-        queries(values + a.keys * a.padded_width),
-        scores(queries + kQueryRows * a.padded_width),
-        results(scores + kQueryRows * a.padded_keys) {}
+  template <typename T>
+  static Scratch carve(const AttentionShape& a, float* at) {
+    const auto take = [&at](int64_t floats) { return std::exchange(at, at + floats); };
+    const int64_t queries = head_scratch<T>(a.queries, a.width), keys = head_scratch<T>(a.keys, a.width);
+    return {take(queries), take(keys), take(keys), take(queries), at};
+  }
 };
+
+/// Scores of a block of rows become probabilities, dropped out where the model says so.
+void probabilities_of_block(const AttentionShape& a, const KernelCall& call, int64_t b, int64_t h, int64_t s,
+                            int64_t rows, int64_t from, int64_t seen, const Rows32& scores, float* lse) {
+  for (int64_t r = 0; r < rows; ++r) {
+    float* row = scores.data + r * scores.stride;  // of the keys from `from` on
+    const int64_t first = a.first_visible(call, b, s + r);
+    std::fill(row, row + first - from, 0.0f);
+    lse[r] = softmax_visible(a.visible(s + r) - first, seen - first, row + first - from);
+    if (a.dropout && call.step->training) {
+      const uint64_t index = a.mask_index(b, h, s + r, call.batch_offset) + static_cast<uint64_t>(from);
+      a.dropout->apply(static_cast<uint64_t>(call.step->step), index, seen - from, row, row);
+    }
+  }
+}
 
 template <typename T>
 void attend_head(const AttentionShape& a, const KernelCall& call, int64_t b, int64_t h, const Scratch& scratch) {
-  const int64_t stride = a.row_stride();
-  const T* q = input<T>(call, 0) + a.offset(b, h, a.queries);
-  T* o = output<T>(call) + a.offset(b, h, a.queries);
+  const int64_t of_queries = a.qkv_offset(b, h, a.queries), of_keys = a.qkv_offset(b, h, a.keys);
+  const auto head = [&](size_t part, int64_t offset) { return a.part<const T>(call.inputs, part) + offset; };
+  const Rows32 q = widen_head(a.queries, a.width, head(0, of_queries), a.qkv_stride(), scratch.queries);
+  const Rows32 k = widen_head(a.keys, a.width, head(1, of_keys), a.qkv_stride(), scratch.keys);
+  const Rows32 v = widen_head(a.keys, a.width, head(2, of_keys), a.qkv_stride(), scratch.values);
+  T* output_head = output<T>(call) + a.offset(b, h, a.queries);
+  const Rows32 o = result_head(a.width, output_head, a.row_stride(), scratch.results);
+  const Rows32 scores{scratch.scores, a.keys};
   float* lse = output<float>(call, 1) + (b * a.heads + h) * a.queries;
-  widen_transposed(a.keys, a.width, a.padded_keys, input<T>(call, 1) + a.offset(b, h, a.keys), stride, scratch.keys);
-  widen_rows(a.keys, a.keys, a.width, a.padded_width, 1.0f, input<T>(call, 2) + a.offset(b, h, a.keys), stride,
-             scratch.values);
   for (int64_t s = 0; s < a.queries; s += kQueryRows) {
     const int64_t rows = std::min(kQueryRows, a.queries - s), seen = a.visible(s + rows - 1);
-    const int64_t padded_seen = (seen + kTile - 1) / kTile * kTile, from = a.first_tile(call, b, s, rows);
-    widen_rows(rows, kQueryRows, a.width, a.padded_width, a.scale, q + s * stride, stride, scratch.queries);
-    multiply_rows(a.width, padded_seen - from, scratch.queries, a.padded_width, scratch.keys + from, a.padded_keys,
-                  scratch.scores + from, a.padded_keys);
-    for (int64_t r = 0; r < rows; ++r) {
-      float* scores = scratch.scores + r * a.padded_keys;
-      const int64_t first = a.first_visible(call, b, s + r);
-      std::fill(scores + from, scores + first, 0.0f);
-      lse[s + r] = softmax_visible(a.visible(s + r) - first, seen - first, scores + first);
-      if (a.dropout && call.step->training) {
-        const uint64_t index = a.mask_index(b, h, s + r, call.batch_offset) + static_cast<uint64_t>(from);
-        a.dropout->apply(static_cast<uint64_t>(call.step->step), index, seen - from, scores + from, scores + from);
-      }
-    }
-    multiply_rows(seen - from, a.padded_width, scratch.scores + from, a.padded_keys,
-                  scratch.values + from * a.padded_width, a.padded_width, scratch.results, a.padded_width);
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t i = 0; i < a.width; ++i) {
-        o[(s + r) * stride + i] = from_acc<T>(scratch.results[r * a.padded_width + i]);
-      }
-    }
+    const int64_t from = a.first_visible_of_block(call, b, s, rows);
+    multiply(Transposed::kNo, Transposed::kYes, rows, seen - from, a.width, a.scale, q.from(s), k.from(from), 0,
+             scores);
+    probabilities_of_block(a, call, b, h, s, rows, from, seen, scores, lse + s);
+    multiply_or_clear(rows, a.width, seen - from, scores, v.from(from), o.from(s));
   }
+  narrow_head(a.queries, a.width, o, output_head, a.row_stride());
 }
 
 }  // namespace
 
 ALTIPLANO_CPU_KERNEL(attention) {
+  ALTIPLANO_ASSIGN(const AttentionShape a, AttentionShape::from(request, 3));
   const DType dtype = request.inputs[0].dtype;
-  const bool inputs_fit =
-      request.inputs.size() >= 3 && request.inputs[1].dtype == dtype && request.inputs[2].dtype == dtype;
+  const bool inputs_fit = a.packed || (request.inputs[1].dtype == dtype && request.inputs[2].dtype == dtype);
   if (!inputs_fit || request.outputs[0].dtype != dtype || request.outputs[1].dtype != DType::kF32) {
     return refuse_dtype(request, "f32 and bf16 with an f32 log-sum-exp");
   }
-  ALTIPLANO_ASSIGN(const AttentionShape a, AttentionShape::from(request, 3));
-  const int64_t scratch = round_up_64(Scratch::floats(a) * static_cast<int64_t>(sizeof(float)));
   return with_compute_type(request, dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    const int64_t scratch = round_up_64(Scratch::floats<T>(a) * static_cast<int64_t>(sizeof(float)));
     return kernel_of(
         [a, scratch, threads = context.threads](const KernelCall& call) {
           parallel_parts(threads, a.batch * a.heads, [&](int part, int64_t begin, int64_t end) {
-            const Scratch mine(a, reinterpret_cast<float*>(static_cast<char*>(call.workspace) + part * scratch));
+            auto* at = reinterpret_cast<float*>(static_cast<char*>(call.workspace) + part * scratch);
+            const Scratch mine = Scratch::carve<T>(a, at);
+            multiply_alone();
             for (int64_t i = begin; i < end; ++i) attend_head<T>(a, call, i / a.heads, i % a.heads, mine);
           });
         },
-        scratch * context.threads, "rows of 4");
+        scratch * context.threads, fmt::format("blocks of {} rows", kQueryRows));
   });
 }
 

@@ -2,24 +2,29 @@
 // 2022, section 3.1); with p the probabilities, m the dropout mask and dP = m * (do v^T):
 //   dv = (m p)^T do,   ds = p * (dP - sum_t p dP),   dq = scale ds k,   dk = scale ds^T q.
 #include "framework/kernels/pointwise.hpp"
-#include "plugins/devices/cpu/attention_tiles.hpp"
+#include "plugins/devices/cpu/attention_block.hpp"
 
 namespace altiplano::cpu {
 namespace {
 
 struct Scratch {
-  float *keys_transposed, *values_transposed, *keys, *dkeys, *dvalues;
-  float *queries, *doutputs, *dqueries, *probabilities, *dprobabilities, *masked;
+  float *queries, *doutputs, *dqueries, *keys, *values, *dkeys, *dvalues;
+  float *probabilities, *dprobabilities, *masked;
+  template <typename T>
   static int64_t floats(const AttentionShape& a) {
-    return 2 * a.width * a.padded_keys + 3 * a.keys * a.padded_width +
-           kQueryRows * 3 * (a.padded_width + a.padded_keys);
+    return 3 * head_scratch<T>(a.queries, a.width) + 4 * head_scratch<T>(a.keys, a.width) + 3 * kQueryRows * a.keys;
   }
-  Scratch(const AttentionShape& a, float* at) {
-    const auto carve = [&at](int64_t floats) { return std::exchange(at, at + floats); };
-    for (float** part : {&keys_transposed, &values_transposed}) *part = carve(a.width * a.padded_keys);
-    for (float** part : {&keys, &dkeys, &dvalues}) *part = carve(a.keys * a.padded_width);
-    for (float** part : {&queries, &doutputs, &dqueries}) *part = carve(kQueryRows * a.padded_width);
-    for (float** part : {&probabilities, &dprobabilities, &masked}) *part = carve(kQueryRows * a.padded_keys);
+  template <typename T>
+  static Scratch carve(const AttentionShape& a, float* at) {
+    Scratch scratch;
+    const auto take = [&at](int64_t floats) { return std::exchange(at, at + floats); };
+    for (float** part : {&scratch.queries, &scratch.doutputs, &scratch.dqueries})
+      *part = take(head_scratch<T>(a.queries, a.width));
+    for (float** part : {&scratch.keys, &scratch.values, &scratch.dkeys, &scratch.dvalues})
+      *part = take(head_scratch<T>(a.keys, a.width));
+    for (float** part : {&scratch.probabilities, &scratch.dprobabilities, &scratch.masked})
+      *part = take(kQueryRows * a.keys);
+    return scratch;
   }
 };
 
@@ -38,95 +43,95 @@ ALTIPLANO_CLONES void score_gradient(int64_t n, const float* p, float* dp) {
   for (int64_t t = 0; t < n; ++t) dp[t] = p[t] * (dp[t] - dot);
 }
 
-/// Fills probabilities, masked probabilities and score gradients of the four rows from s, for the keys [from, seen).
-void block_gradients(const AttentionShape& a, const KernelCall& call, int64_t b, int64_t h, int64_t s, int64_t rows,
-                     int64_t from, int64_t seen, const float* lse, const Scratch& scratch) {
-  const int64_t padded_seen = (seen + kTile - 1) / kTile * kTile;
-  multiply_rows(a.width, padded_seen - from, scratch.queries, a.padded_width, scratch.keys_transposed + from,
-                a.padded_keys, scratch.probabilities + from, a.padded_keys);
-  multiply_rows(a.width, padded_seen - from, scratch.doutputs, a.padded_width, scratch.values_transposed + from,
-                a.padded_keys, scratch.dprobabilities + from, a.padded_keys);
-  for (int64_t r = 0; r < kQueryRows; ++r) {
-    float *p = scratch.probabilities + r * a.padded_keys, *dp = scratch.dprobabilities + r * a.padded_keys;
-    float* masked = scratch.masked + r * a.padded_keys;
-    if (r >= rows) {
-      std::fill(masked + from, masked + seen, 0.0f);
-      std::fill(dp + from, dp + seen, 0.0f);
-      continue;
-    }
-    const int64_t first = a.first_visible(call, b, s + r);
-    std::fill(p + from, p + first, 0.0f);
-    probabilities_from_scores(a.visible(s + r) - first, seen - first, lse[s + r], p + first);
+/// A block of query rows from s, against the keys [from, seen).
+struct RowBlock {
+  int64_t b, h, s, rows, from, seen;
+};
+
+/// Scores become masked probabilities (in `masked`), products with the output's gradient become score gradients.
+void score_gradients_of_block(const AttentionShape& a, const KernelCall& call, const RowBlock& block, const float* lse,
+                              const Scratch& scratch) {
+  const int64_t n = block.seen - block.from;
+  for (int64_t r = 0; r < block.rows; ++r) {
+    const int64_t s = block.s + r, first = a.first_visible(call, block.b, s) - block.from;
+    float *p = scratch.probabilities + r * a.keys, *dp = scratch.dprobabilities + r * a.keys;
+    float* masked = scratch.masked + r * a.keys;
+    std::fill(p, p + first, 0.0f);
+    probabilities_from_scores(a.visible(s) - block.from - first, n - first, lse[s], p + first);
     if (a.dropout && call.step->training) {
-      const uint64_t step = static_cast<uint64_t>(call.step->step),
-                     index = a.mask_index(b, h, s + r, call.batch_offset) + static_cast<uint64_t>(from);
-      a.dropout->apply(step, index, seen - from, p + from, masked + from);
-      a.dropout->apply(step, index, seen - from, dp + from, dp + from);
+      const auto step = static_cast<uint64_t>(call.step->step);
+      const uint64_t index = a.mask_index(block.b, block.h, s, call.batch_offset) + static_cast<uint64_t>(block.from);
+      a.dropout->apply(step, index, n, p, masked);
+      a.dropout->apply(step, index, n, dp, dp);
     } else {
-      std::copy(p + from, p + seen, masked + from);
+      std::copy(p, p + n, masked);
     }
-    score_gradient(seen - from, p + from, dp + from);
+    score_gradient(n, p, dp);
   }
 }
 
-template <typename T>
-void store_rows(int64_t rows, const AttentionShape& a, float factor, const float* from, T* to) {
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t i = 0; i < a.width; ++i)
-      to[r * a.row_stride() + i] = from_acc<T>(from[r * a.padded_width + i] * factor);
-  }
+void clear_rows(int64_t rows, int64_t width, const Rows32& matrix) {
+  for (int64_t r = 0; r < rows; ++r) std::fill_n(matrix.data + r * matrix.stride, width, 0.0f);
 }
 
 template <typename T>
 void differentiate_head(const AttentionShape& a, const KernelCall& call, int64_t b, int64_t h, const Scratch& scratch) {
-  const int64_t stride = a.row_stride(), of_queries = a.offset(b, h, a.queries), of_keys = a.offset(b, h, a.keys);
-  const T *q = input<T>(call, 0) + of_queries, *k = input<T>(call, 1) + of_keys, *v = input<T>(call, 2) + of_keys;
-  const float* lse = input<float>(call, 4) + (b * a.heads + h) * a.queries;
-  const T* doutput = input<T>(call, 5) + of_queries;
-  widen_transposed(a.keys, a.width, a.padded_keys, k, stride, scratch.keys_transposed);
-  widen_transposed(a.keys, a.width, a.padded_keys, v, stride, scratch.values_transposed);
-  widen_rows(a.keys, a.keys, a.width, a.padded_width, 1.0f, k, stride, scratch.keys);
-  std::fill(scratch.dkeys, scratch.dkeys + 2 * a.keys * a.padded_width, 0.0f);  // dvalues lies behind
+  constexpr auto kPlain = Transposed::kNo, kTransposed = Transposed::kYes;
+  const int64_t stride = a.qkv_stride(), of_queries = a.qkv_offset(b, h, a.queries),
+                of_keys = a.qkv_offset(b, h, a.keys);
+  const auto head = [&](size_t part, int64_t offset) { return a.part<const T>(call.inputs, part) + offset; };
+  const Rows32 q = widen_head(a.queries, a.width, head(0, of_queries), stride, scratch.queries);
+  const Rows32 k = widen_head(a.keys, a.width, head(1, of_keys), stride, scratch.keys);
+  const Rows32 v = widen_head(a.keys, a.width, head(2, of_keys), stride, scratch.values);
+  const T* doutput = input<T>(call, a.number(5)) + a.offset(b, h, a.queries);
+  const Rows32 dout = widen_head(a.queries, a.width, doutput, a.row_stride(), scratch.doutputs);
+  T *dq_head = a.part<T>(call.outputs, 0) + of_queries, *dk_head = a.part<T>(call.outputs, 1) + of_keys,
+    *dv_head = a.part<T>(call.outputs, 2) + of_keys;
+  const Rows32 dq = result_head(a.width, dq_head, stride, scratch.dqueries);
+  const Rows32 dk = result_head(a.width, dk_head, stride, scratch.dkeys);
+  const Rows32 dv = result_head(a.width, dv_head, stride, scratch.dvalues);
+  const Rows32 p{scratch.probabilities, a.keys}, dp{scratch.dprobabilities, a.keys}, masked{scratch.masked, a.keys};
+  const float* lse = input<float>(call, a.number(4)) + (b * a.heads + h) * a.queries;
+  clear_rows(a.keys, a.width, dk);
+  clear_rows(a.keys, a.width, dv);
   for (int64_t s = 0; s < a.queries; s += kQueryRows) {
     const int64_t rows = std::min(kQueryRows, a.queries - s), seen = a.visible(s + rows - 1);
-    const int64_t from = a.first_tile(call, b, s, rows);
-    widen_rows(rows, kQueryRows, a.width, a.padded_width, a.scale, q + s * stride, stride, scratch.queries);
-    widen_rows(rows, kQueryRows, a.width, a.padded_width, 1.0f, doutput + s * stride, stride, scratch.doutputs);
-    block_gradients(a, call, b, h, s, rows, from, seen, lse, scratch);
-    multiply_rows(seen - from, a.padded_width, scratch.dprobabilities + from, a.padded_keys,
-                  scratch.keys + from * a.padded_width, a.padded_width, scratch.dqueries, a.padded_width);
-    store_rows(rows, a, a.scale, scratch.dqueries, output<T>(call, 0) + of_queries + s * stride);
-    // Queries are scaled already.
-    add_outer(seen - from, a.padded_width, scratch.dprobabilities + from, a.padded_keys, scratch.queries,
-              scratch.dkeys + from * a.padded_width);
-    add_outer(seen - from, a.padded_width, scratch.masked + from, a.padded_keys, scratch.doutputs,
-              scratch.dvalues + from * a.padded_width);
+    const int64_t from = a.first_visible_of_block(call, b, s, rows), n = seen - from;
+    multiply(kPlain, kTransposed, rows, n, a.width, a.scale, q.from(s), k.from(from), 0, p);
+    multiply(kPlain, kTransposed, rows, n, a.width, 1, dout.from(s), v.from(from), 0, dp);
+    score_gradients_of_block(a, call, {b, h, s, rows, from, seen}, lse, scratch);
+    if (n == 0) clear_rows(rows, a.width, dq.from(s));
+    multiply(kPlain, kPlain, rows, a.width, n, a.scale, dp, k.from(from), 0, dq.from(s));
+    multiply(kTransposed, kPlain, n, a.width, rows, a.scale, dp, q.from(s), 1, dk.from(from));
+    multiply(kTransposed, kPlain, n, a.width, rows, 1, masked, dout.from(s), 1, dv.from(from));
   }
-  store_rows(a.keys, a, 1.0f, scratch.dkeys, output<T>(call, 1) + of_keys);
-  store_rows(a.keys, a, 1.0f, scratch.dvalues, output<T>(call, 2) + of_keys);
+  narrow_head(a.queries, a.width, dq, dq_head, stride);
+  narrow_head(a.keys, a.width, dk, dk_head, stride);
+  narrow_head(a.keys, a.width, dv, dv_head, stride);
 }
 
 }  // namespace
 
 ALTIPLANO_CPU_KERNEL(attention_grad) {
-  const auto& in = request.inputs;
-  const DType dtype = in[0].dtype;
-  const bool inputs_fit = in[1].dtype == dtype && in[2].dtype == dtype && in[3].dtype == dtype && in[5].dtype == dtype;
-  if (!inputs_fit || in[4].dtype != DType::kF32 || !same_dtypes(request.outputs, dtype)) {
-    return refuse_dtype(request, "f32 and bf16 with an f32 log-sum-exp");
-  }
   ALTIPLANO_ASSIGN(const AttentionShape a, AttentionShape::from(request, 6));
-  const int64_t scratch = round_up_64(Scratch::floats(a) * static_cast<int64_t>(sizeof(float)));
+  const DType dtype = request.inputs[0].dtype;
+  bool fits = same_dtypes(request.outputs, dtype) && request.inputs[a.number(4)].dtype == DType::kF32;
+  for (size_t i = 0; i <= 5; ++i)
+    fits = fits && (i == 4 || (a.packed && i < 3) || request.inputs[a.number(i)].dtype == dtype);
+  if (!fits) return refuse_dtype(request, "f32 and bf16 with an f32 log-sum-exp");
   return with_compute_type(request, dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    const int64_t scratch = round_up_64(Scratch::floats<T>(a) * static_cast<int64_t>(sizeof(float)));
     return kernel_of(
         [a, scratch, threads = context.threads](const KernelCall& call) {
           parallel_parts(threads, a.batch * a.heads, [&](int part, int64_t begin, int64_t end) {
-            const Scratch mine(a, reinterpret_cast<float*>(static_cast<char*>(call.workspace) + part * scratch));
+            auto* at = reinterpret_cast<float*>(static_cast<char*>(call.workspace) + part * scratch);
+            const Scratch mine = Scratch::carve<T>(a, at);
+            multiply_alone();
             for (int64_t i = begin; i < end; ++i) differentiate_head<T>(a, call, i / a.heads, i % a.heads, mine);
           });
         },
-        scratch * context.threads, "rows of 4");
+        scratch * context.threads, fmt::format("blocks of {} rows", kQueryRows));
   });
 }
 

@@ -28,4 +28,20 @@ struct DropoutMask {
   }
 };
 
+/// Global row-major positions of the rows (last dim) of a local box.
+struct RowPositions {
+  GlobalIndex global;
+  Shape extents;
+  explicit RowPositions(const OperandLayout& layout) : global(layout), extents(layout.extents) {}
+
+  uint64_t of(int64_t row, int64_t batch_offset) const {
+    int64_t index = global.first + batch_offset * global.batch_stride;
+    for (size_t i = extents.size() - std::min<size_t>(1, extents.size()); i-- > 0;) {
+      index += row % extents[i] * global.strides[i];
+      row /= extents[i];
+    }
+    return static_cast<uint64_t>(index);
+  }
+};
+
 }  // namespace altiplano::cpu

@@ -1,6 +1,7 @@
 // Family elementwise: add, multiply, add_bias, scale, cast, gelu, gelu_grad, dropout, fill.
 #include "framework/kernels/pointwise.hpp"
 #include "plugins/devices/cpu/dropout_mask.hpp"
+#include "plugins/devices/cpu/gelu_form.hpp"
 #include "plugins/devices/cpu/kernel.hpp"
 #include "plugins/devices/cpu/strided.hpp"
 
@@ -106,19 +107,6 @@ ALTIPLANO_CPU_KERNEL(cast) {
   });
 }
 
-namespace {
-
-/// Calls f with GeluTanh or GeluErf.
-template <typename F>
-Result<std::unique_ptr<Kernel>> with_gelu(const KernelRequest& request, F&& f) {
-  const std::string form = request.attributes.get_string("approximate", "tanh");
-  if (form == "tanh") return f(GeluTanh{});
-  if (form == "erf") return f(GeluErf{});
-  return invalid_argument("device/cpu: {} with approximate={}; known: tanh, erf", request.kind, form);
-}
-
-}  // namespace
-
 ALTIPLANO_CPU_KERNEL(gelu) {
   return with_gelu(request, [&](auto form) {
     using Form = decltype(form);
@@ -146,7 +134,7 @@ ALTIPLANO_CPU_KERNEL(dropout) {
   const Rows rows = rows_of(x.extents);
   return with_compute_type(request, x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return kernel_of([mask = DropoutMask(request, p), rows, global = GlobalIndex(x), extents = x.extents,
+    return kernel_of([mask = DropoutMask(request, p), rows, positions = RowPositions(x),
                       threads = context.threads](const KernelCall& call) {
       const T* from = input<T>(call, 0);
       T* to = output<T>(call);
@@ -154,17 +142,10 @@ ALTIPLANO_CPU_KERNEL(dropout) {
         std::copy(from, from + rows.rows * rows.width, to);
         return;
       }
-      const int64_t first = global.first + call.batch_offset * global.batch_stride;
       parallel_ranges(threads, rows.rows, row_grain(16 * rows.width), [&](int64_t begin, int64_t end) {
-        for (int64_t r = begin; r < end; ++r) {
-          int64_t index = first, rest = r;
-          for (size_t i = extents.size() - std::min<size_t>(1, extents.size()); i-- > 0;) {
-            index += rest % extents[i] * global.strides[i];
-            rest /= extents[i];
-          }
-          mask.apply(static_cast<uint64_t>(call.step->step), static_cast<uint64_t>(index), rows.width,
+        for (int64_t r = begin; r < end; ++r)
+          mask.apply(static_cast<uint64_t>(call.step->step), positions.of(r, call.batch_offset), rows.width,
                      from + r * rows.width, to + r * rows.width);
-        }
       });
     });
   });

@@ -6,6 +6,9 @@ namespace altiplano::cpu {
 
 class CpuBackend final : public DeviceBackend {
  public:
+  std::vector<std::string> fused_kinds() const noexcept override {
+    return {"bias_gelu", "residual_add", "packed_attention"};
+  }
   Result<std::unique_ptr<Device>> open(const DeviceOptions& options) noexcept override try {
     return std::unique_ptr<Device>(std::make_unique<CpuDevice>(options));
   } catch (const std::exception& error) {

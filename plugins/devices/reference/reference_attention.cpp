@@ -8,22 +8,37 @@ namespace {
 
 /// Local sizes of q [b,s,h,k] and k, v [b,t,h,k], and where things lie.
 struct Heads {
-  /// `start_input`: where document starts are, if the op has them.
-  Heads(const KernelRequest& request, size_t start_input)
-      : q(request.inputs[0]),
+  /// `num_inputs`: of the op on three tensors q, k and v, before document starts, if it has them.
+  Heads(const KernelRequest& request, size_t num_inputs)
+      : packed(request.kind.starts_with("packed_")),
+        q(packed ? part_of(request.inputs[0]) : request.inputs[0]),
         b(q.extents[0]),
         s(q.extents[1]),
         h(q.extents[2]),
         k(q.extents[3]),
-        t(request.inputs[1].extents[1]),
+        t(packed ? s : request.inputs[1].extents[1]),
         scale(request.attributes.get_float("scale", 1)),
         causal(request.attributes.get_int("causal") != 0),
         dropper(request, "dropout"),
-        global_t(request.inputs[1].global[1]),
-        document_start(request.inputs.size() > start_input ? static_cast<int>(start_input) : -1) {}
+        global_t(packed ? q.global[1] : request.inputs[1].global[1]),
+        document_start(request.inputs.size() > number(num_inputs) ? static_cast<int>(number(num_inputs)) : -1) {}
 
-  int64_t query(int64_t bi, int64_t si, int64_t hi) const { return ((bi * s + si) * h + hi) * k; }
-  int64_t key(int64_t bi, int64_t ti, int64_t hi) const { return ((bi * t + ti) * h + hi) * k; }
+  /// q (or k, or v) within qkv [b,s,3,h,k].
+  static OperandLayout part_of(OperandLayout qkv) {
+    for (std::vector<int64_t>* dims : {&qkv.extents, &qkv.origin, &qkv.global}) dims->erase(dims->begin() + 2);
+    return qkv;
+  }
+  /// Number of the input that is `input` where q, k and v are three.
+  size_t number(size_t input) const { return packed ? input - 2 : input; }
+  /// q (0), k (1) or v (2) of inputs or of outputs.
+  template <typename T, typename Pointers>
+  T* part(const Pointers& pointers, int64_t i) const {
+    return packed ? static_cast<T*>(pointers[0]) + i * h * k : static_cast<T*>(pointers[static_cast<size_t>(i)]);
+  }
+  int64_t query(int64_t bi, int64_t si, int64_t hi) const { return (bi * s + si) * row() + hi * k; }
+  int64_t key(int64_t bi, int64_t ti, int64_t hi) const { return (bi * t + ti) * row() + hi * k; }
+  int64_t row() const { return (packed ? 3 : 1) * h * k; }
+  int64_t out(int64_t bi, int64_t si, int64_t hi) const { return ((bi * s + si) * h + hi) * k; }
   int64_t statistic(int64_t bi, int64_t hi, int64_t si) const { return (bi * h + hi) * s + si; }
   /// How many keys position si sees.
   int64_t visible(int64_t si) const { return causal ? std::min(t, si + 1) : t; }
@@ -39,6 +54,7 @@ struct Heads {
     return dropper.factor(call, (row * q.global[1] + si) * global_t + ti);
   }
 
+  bool packed;
   OperandLayout q;
   int64_t b, s, h, k, t;
   double scale;
@@ -81,14 +97,15 @@ template <typename T>
 Form attention(const KernelRequest& request) {
   Heads g(request, 3);
   auto run = [g](const KernelCall& call) {
-    const T *q = input<T>(call, 0), *k = input<T>(call, 1), *v = input<T>(call, 2);
+    const T *q = g.part<const T>(call.inputs, 0), *k = g.part<const T>(call.inputs, 1),
+            *v = g.part<const T>(call.inputs, 2);
     auto* p = static_cast<double*>(call.workspace);
     for_each_query(g, [&](int64_t bi, int64_t hi, int64_t si) {
       int64_t first = g.first(call, bi, si), n = g.visible(si);
       double lse = probabilities(g, q + g.query(bi, si, hi), k, bi, hi, first, n, p);
       output<T>(call, 1)[g.statistic(bi, hi, si)] = static_cast<T>(lse);
       for (int64_t ti = first; ti < n; ++ti) p[ti] *= g.drop(call, bi, hi, si, ti);
-      T* o = output<T>(call, 0) + g.query(bi, si, hi);
+      T* o = output<T>(call, 0) + g.out(bi, si, hi);
       for (int64_t c = 0; c < g.k; ++c) {
         double sum = 0;
         for (int64_t ti = first; ti < n; ++ti) sum += p[ti] * static_cast<double>(v[g.key(bi, ti, hi) + c]);
@@ -110,10 +127,11 @@ struct GradScratch {
 /// Adds one query's part to dk and dv of its head and writes its dq.
 template <typename T>
 void query_gradient(const Heads& g, const KernelCall& call, const GradScratch& w, int64_t bi, int64_t hi, int64_t si) {
-  const T *k = input<T>(call, 1), *v = input<T>(call, 2);
-  const T *query = input<T>(call, 0) + g.query(bi, si, hi), *d_o = input<T>(call, 5) + g.query(bi, si, hi);
+  const T *k = g.part<const T>(call.inputs, 1), *v = g.part<const T>(call.inputs, 2);
+  const T *query = g.part<const T>(call.inputs, 0) + g.query(bi, si, hi),
+          *d_o = input<T>(call, g.number(5)) + g.out(bi, si, hi);
   int64_t first = g.first(call, bi, si), n = g.visible(si);
-  double lse = static_cast<double>(input<T>(call, 4)[g.statistic(bi, hi, si)]), mean = 0;
+  double lse = static_cast<double>(input<T>(call, g.number(4))[g.statistic(bi, hi, si)]), mean = 0;
   for (int64_t ti = first; ti < n; ++ti) {
     w.p[ti] = std::exp(g.scale * dot(query, k + g.key(bi, ti, hi), g.k) - lse);
     double keep = g.drop(call, bi, hi, si, ti);
@@ -128,7 +146,7 @@ void query_gradient(const Heads& g, const KernelCall& call, const GradScratch& w
       dq += w.dp[ti] * static_cast<double>(k[g.key(bi, ti, hi) + c]);
       w.dk[ti * g.k + c] += w.dp[ti] * static_cast<double>(query[c]);
     }
-    output<T>(call, 0)[g.query(bi, si, hi) + c] = static_cast<T>(dq);
+    g.part<T>(call.outputs, 0)[g.query(bi, si, hi) + c] = static_cast<T>(dq);
   }
 }
 
@@ -143,8 +161,8 @@ Form attention_grad(const KernelRequest& request) {
         for (int64_t si = 0; si < g.s; ++si) query_gradient<T>(g, call, w, bi, hi, si);
         for (int64_t i = 0; i < g.t * g.k; ++i) {
           int64_t at = g.key(bi, i / g.k, hi) + i % g.k;
-          output<T>(call, 1)[at] = static_cast<T>(w.dk[i]);
-          output<T>(call, 2)[at] = static_cast<T>(w.dv[i]);
+          g.part<T>(call.outputs, 1)[at] = static_cast<T>(w.dk[i]);
+          g.part<T>(call.outputs, 2)[at] = static_cast<T>(w.dv[i]);
         }
       }
   };
@@ -156,6 +174,8 @@ Form attention_grad(const KernelRequest& request) {
 void add_attention_kernels(Table& table) {
   table["attention"] = {attention<float>, attention<double>};
   table["attention_grad"] = {attention_grad<float>, attention_grad<double>};
+  table["packed_attention"] = table["attention"];
+  table["packed_attention_grad"] = table["attention_grad"];
 }
 
 }  // namespace altiplano::reference

@@ -140,5 +140,5 @@ class ReferenceBackend : public DeviceBackend {
 }  // namespace
 }  // namespace altiplano::reference
 
-ALTIPLANO_REGISTER_PLUGIN(altiplano::DeviceBackend, altiplano::reference::ReferenceBackend, "device/reference", ALTIPLANO_PLUGIN_VERSION,
-                          0, "plain loops in f64 and f32: the oracle")
+ALTIPLANO_REGISTER_PLUGIN(altiplano::DeviceBackend, altiplano::reference::ReferenceBackend, "device/reference",
+                          ALTIPLANO_PLUGIN_VERSION, 0, "plain loops in f64 and f32: the oracle")

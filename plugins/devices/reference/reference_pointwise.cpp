@@ -97,6 +97,43 @@ Form gelu_grad(const KernelRequest& request) {
 }
 
 template <typename T>
+Form bias_gelu(const KernelRequest& request) {
+  auto* value = is_erf(request) ? gelu_erf : gelu_tanh;
+  return {[n = count(request), period = num_elements(request.inputs[1].extents), value](const KernelCall& call) {
+    const T *x = input<T>(call, 0), *bias = input<T>(call, 1);
+    for (int64_t i = 0; i < n; ++i)
+      output<T>(call, 0)[i] = static_cast<T>(value(static_cast<double>(x[i]) + static_cast<double>(bias[i % period])));
+  }};
+}
+
+template <typename T>
+Form bias_gelu_grad(const KernelRequest& request) {
+  auto* slope = is_erf(request) ? gelu_erf_slope : gelu_tanh_slope;
+  return {[n = count(request), period = num_elements(request.inputs[1].extents), slope](const KernelCall& call) {
+    const T *x = input<T>(call, 0), *bias = input<T>(call, 1), *dy = input<T>(call, 2);
+    for (int64_t i = 0; i < n; ++i)
+      output<T>(call, 0)[i] = static_cast<T>(slope(static_cast<double>(x[i]) + static_cast<double>(bias[i % period])) *
+                                             static_cast<double>(dy[i]));
+  }};
+}
+
+template <typename T>
+Form residual_add(const KernelRequest& request) {
+  const OperandLayout layout = request.outputs[0];
+  return {[dropper = Dropper(request, "p"), layout, global = strides_of(layout.global),
+           period = num_elements(request.inputs[2].extents)](const KernelCall& call) {
+    int64_t first = 0, i = 0;
+    for (size_t d = 0; d < layout.extents.size(); ++d) first += origin_of(layout, d, call) * global[d];
+    const T *x = input<T>(call, 0), *residual = input<T>(call, 1), *bias = input<T>(call, 2);
+    for (Walk<1> walk(layout.extents, {global}); !walk.done(); walk.next(), ++i) {
+      const double kept = (static_cast<double>(x[i]) + static_cast<double>(bias[i % period])) *
+                          dropper.factor(call, first + walk.offset(0));
+      output<T>(call, 0)[i] = static_cast<T>(static_cast<double>(residual[i]) + kept);
+    }
+  }};
+}
+
+template <typename T>
 Form dropout(const KernelRequest& request) {
   const OperandLayout layout = request.outputs[0];
   return {[dropper = Dropper(request, "p"), layout, global = strides_of(layout.global)](const KernelCall& call) {
@@ -119,6 +156,9 @@ void add_pointwise_kernels(Table& table) {
   table["cast"] = {cast<float>, cast<double>, nullptr, nullptr, true};
   table["gelu"] = {gelu<float>, gelu<double>};
   table["gelu_grad"] = {gelu_grad<float>, gelu_grad<double>};
+  table["bias_gelu"] = {bias_gelu<float>, bias_gelu<double>};
+  table["bias_gelu_grad"] = {bias_gelu_grad<float>, bias_gelu_grad<double>};
+  table["residual_add"] = {residual_add<float>, residual_add<double>};
   table["dropout"] = {dropout<float>, dropout<double>};
 }
 

@@ -1,12 +1,30 @@
-#include "plugins/devices/cpu/attention_tiles.hpp"
+#include "plugins/devices/cpu/attention_block.hpp"
 
 namespace altiplano::cpu {
 
-Result<AttentionShape> AttentionShape::from(const KernelRequest& request, size_t start_input) {
+namespace {
+
+/// q (or k, or v) within qkv [b,s,3,h,k].
+OperandLayout part_of(OperandLayout qkv) {
+  for (std::vector<int64_t>* dims : {&qkv.extents, &qkv.origin, &qkv.global}) dims->erase(dims->begin() + 2);
+  return qkv;
+}
+
+}  // namespace
+
+Result<AttentionShape> AttentionShape::from(const KernelRequest& request, size_t num_inputs) {
+  AttentionShape out;
+  out.packed = request.kind.starts_with("packed_");
+  const size_t start_input = out.number(num_inputs);
   if (request.inputs.size() < start_input || request.inputs.size() > start_input + 1)
     return invalid_argument("device/cpu: {} with {} inputs; needs {} or {}", request.kind, request.inputs.size(),
                             start_input, start_input + 1);
-  const OperandLayout &q = request.inputs[0], &k = request.inputs[1], &v = request.inputs[2];
+  const OperandLayout& first_input = request.inputs[0];
+  if (out.packed && (first_input.extents.size() != 5 || first_input.extents[2] != 3))
+    return invalid_argument("device/cpu: {} of {}; needs qkv [b,s,3,h,k]", request.kind,
+                            to_string(first_input.extents));
+  const OperandLayout q = out.packed ? part_of(first_input) : first_input;
+  const OperandLayout k = out.packed ? q : request.inputs[1], v = out.packed ? q : request.inputs[2];
   const bool rank_fits = q.extents.size() == 4 && k.extents.size() == 4 && v.extents == k.extents;
   if (!rank_fits || q.extents[0] != k.extents[0] || q.extents[2] != k.extents[2] || q.extents[3] != k.extents[3]) {
     return invalid_argument("device/cpu: {} of q {}, k {}, v {}: needs q [b,s,h,k], k and v [b,t,h,k]", request.kind,
@@ -15,11 +33,8 @@ Result<AttentionShape> AttentionShape::from(const KernelRequest& request, size_t
   const double p = request.attributes.get_float("dropout");
   if (!(p >= 0 && p < 1))
     return invalid_argument("device/cpu: {} with dropout = {}; needs 0 <= dropout < 1", request.kind, p);
-  const auto padded = [](int64_t n) { return (n + kTile - 1) / kTile * kTile; };
-  AttentionShape out;
   out.batch = q.extents[0], out.queries = q.extents[1], out.heads = q.extents[2], out.width = q.extents[3];
   out.keys = k.extents[1];
-  out.padded_keys = padded(out.keys), out.padded_width = padded(out.width);
   out.query_origin = q.origin[1], out.key_origin = k.origin[1];
   out.scale = static_cast<float>(request.attributes.get_float("scale", 1.0));
   out.causal = request.attributes.get_int("causal") != 0;
@@ -41,35 +56,22 @@ Result<AttentionShape> AttentionShape::from(const KernelRequest& request, size_t
   return out;
 }
 
-ALTIPLANO_CLONES void multiply_rows(int64_t n, int64_t width, const float* coefficients, int64_t coefficient_stride,
-                                    const float* matrix, int64_t matrix_stride, float* out, int64_t out_stride) {
-  for (int64_t j = 0; j < width; j += kTile) {
-    float sums[kQueryRows][kTile] = {};
-    for (int64_t i = 0; i < n; ++i) {
-      const float* row = matrix + i * matrix_stride + j;
-      for (int64_t r = 0; r < kQueryRows; ++r) {
-        const float factor = coefficients[r * coefficient_stride + i];
-#pragma omp simd
-        for (int64_t c = 0; c < kTile; ++c) sums[r][c] += factor * row[c];
-      }
-    }
-    for (int64_t r = 0; r < kQueryRows; ++r) std::copy(sums[r], sums[r] + kTile, out + r * out_stride + j);
-  }
+void multiply(Transposed a_is, Transposed b_is, int64_t m, int64_t n, int64_t k, float alpha, const Rows32& a,
+              const Rows32& b, float beta, const Rows32& c) {
+  if (m == 0 || n == 0 || k == 0) return;
+  const auto letter = [](Transposed is) { return is == Transposed::kYes ? 'T' : 'N'; };
+  const dnnl_status_t status = dnnl_sgemm(letter(a_is), letter(b_is), m, n, k, alpha, a.data, a.stride, b.data,
+                                          b.stride, beta, c.data, c.stride);
+  ALTIPLANO_ASSERT(status == dnnl_success, "dnnl_sgemm {}x{}x{}: {}", m, n, k, static_cast<int>(status));
 }
 
-ALTIPLANO_CLONES void add_outer(int64_t n, int64_t width, const float* coefficients, int64_t coefficient_stride,
-                                const float* rows, float* out) {
-  for (int64_t i = 0; i < n; ++i) {
-    float factors[kQueryRows];
-    for (int64_t r = 0; r < kQueryRows; ++r) factors[r] = coefficients[r * coefficient_stride + i];
-    float* to = out + i * width;
-#pragma omp simd
-    for (int64_t c = 0; c < width; ++c) {
-      float sum = factors[0] * rows[c];
-      for (int64_t r = 1; r < kQueryRows; ++r) sum += factors[r] * rows[r * width + c];
-      to[c] += sum;
-    }
-  }
+void multiply_or_clear(int64_t m, int64_t n, int64_t k, const Rows32& a, const Rows32& b, const Rows32& c) {
+  if (k > 0) return multiply(Transposed::kNo, Transposed::kNo, m, n, k, 1, a, b, 0, c);
+  for (int64_t r = 0; r < m; ++r) std::fill_n(c.data + r * c.stride, n, 0.0f);
+}
+
+void multiply_alone() {
+  omp_set_num_threads(1);
 }
 
 }  // namespace altiplano::cpu

@@ -1,0 +1,125 @@
+// Several elementwise ops in one pass over memory. Models do not write them: the fusion pass (graph/fusion.hpp) does,
+// for devices that have kernels of them.
+#include "framework/graph/ops/helpers.hpp"
+
+namespace altiplano {
+namespace {
+
+using namespace ops;
+
+/// The last `n` dims of a tensor of `rank`.
+std::string last_dims(size_t rank, size_t n) {
+  std::vector<std::string> names;
+  for (size_t i = rank - n; i < rank; ++i) names.push_back(fmt::format("d{}", i));
+  return fmt::format("[{}]", fmt::join(names, ","));
+}
+
+Status check_bias(const ValueType& x, const ValueType& bias) {
+  ALTIPLANO_RETURN_IF_ERROR(check_dtype(bias, x.dtype, "bias"));
+  const bool fits = !bias.shape.empty() && bias.shape.size() <= x.shape.size() &&
+                    std::equal(bias.shape.rbegin(), bias.shape.rend(), x.shape.rbegin());
+  if (fits) return Status::ok();
+  return invalid_argument("the bias {} must match the last dims of {}", to_string(bias.shape), to_string(x.shape));
+}
+
+Status check_form(const Attributes& attributes) {
+  const std::string form = attributes.get_string("approximate", "tanh");
+  if (form == "tanh" || form == "erf") return Status::ok();
+  return invalid_argument("approximate '{}' is unknown; there are tanh and erf", form);
+}
+
+/// What reaches a bias: dx summed over the dims it does not have.
+ValueId bias_gradient(GradientContext& context, ValueId dx, size_t bias_input) {
+  if (!context.wants_input(bias_input)) return {};
+  std::vector<int64_t> dims(context.input(0).shape.size() - context.input(bias_input).shape.size());
+  for (size_t i = 0; i < dims.size(); ++i) dims[i] = static_cast<int64_t>(i);
+  return dims.empty() ? dx : context.emit1("reduce_sum", "bias", {dx}, {{"dims", dims}});
+}
+
+OpDefinition bias_gelu() {
+  OpDefinition definition;
+  definition.kind = "bias_gelu";
+  definition.help = "gelu of x + bias, which matches the last dims of x: x, bias -> y";
+  definition.num_inputs = 2;
+  definition.infer = [](Types inputs, const Attributes& attributes) -> Inferred {
+    ALTIPLANO_RETURN_IF_ERROR(check_floating(inputs));
+    ALTIPLANO_RETURN_IF_ERROR(check_bias(inputs[0], inputs[1]));
+    ALTIPLANO_RETURN_IF_ERROR(check_form(attributes));
+    return std::vector<ValueType>{inputs[0]};
+  };
+  definition.rule = [](Types inputs, Types, const Attributes&) {
+    const size_t rank = rank_of(inputs[0]);
+    return fmt::format("{} {} -> {}", operand(rank), last_dims(rank, rank_of(inputs[1])), operand(rank));
+  };
+  definition.flops = [](Types inputs, Types, const Attributes&) {
+    return 11.0 * static_cast<double>(num_elements(inputs[0].shape));
+  };
+  definition.gradient = [](GradientContext& context) {
+    const Op& op = context.op();
+    const ValueId dx =
+        context.emit1("bias_gelu_grad", "x", {op.inputs[0], op.inputs[1], context.output_gradient()}, op.attributes);
+    return std::vector<ValueId>{dx, bias_gradient(context, dx, 1)};
+  };
+  return definition;
+}
+
+OpDefinition bias_gelu_grad() {
+  OpDefinition definition;
+  definition.kind = "bias_gelu_grad";
+  definition.help = "gradient of bias_gelu: x, bias, dy -> dx";
+  definition.num_inputs = 3;
+  definition.infer = [](Types inputs, const Attributes& attributes) -> Inferred {
+    ALTIPLANO_RETURN_IF_ERROR(check_floating(inputs));
+    ALTIPLANO_RETURN_IF_ERROR(check_bias(inputs[0], inputs[1]));
+    ALTIPLANO_RETURN_IF_ERROR(check_shape(inputs[2], inputs[0].shape, "dy"));
+    ALTIPLANO_RETURN_IF_ERROR(check_dtype(inputs[2], inputs[0].dtype, "dy"));
+    ALTIPLANO_RETURN_IF_ERROR(check_form(attributes));
+    return std::vector<ValueType>{inputs[0]};
+  };
+  definition.rule = [](Types inputs, Types, const Attributes&) {
+    const size_t rank = rank_of(inputs[0]);
+    return fmt::format("{0} {1} {0} -> {0}", operand(rank), last_dims(rank, rank_of(inputs[1])));
+  };
+  definition.flops = [](Types inputs, Types, const Attributes&) {
+    return 21.0 * static_cast<double>(num_elements(inputs[0].shape));
+  };
+  return definition;
+}
+
+OpDefinition residual_add() {
+  OpDefinition definition;
+  definition.kind = "residual_add";
+  definition.help = "residual + dropout(x + bias), bias as the last dims of x: x, residual, bias -> y";
+  definition.num_inputs = 3;
+  definition.infer = [](Types inputs, const Attributes& attributes) -> Inferred {
+    ALTIPLANO_RETURN_IF_ERROR(check_floating(inputs));
+    ALTIPLANO_RETURN_IF_ERROR(check_shape(inputs[1], inputs[0].shape, "residual"));
+    ALTIPLANO_RETURN_IF_ERROR(check_dtype(inputs[1], inputs[0].dtype, "residual"));
+    ALTIPLANO_RETURN_IF_ERROR(check_bias(inputs[0], inputs[2]));
+    ALTIPLANO_RETURN_IF_ERROR(check_stream(attributes, "p"));
+    return std::vector<ValueType>{inputs[0]};
+  };
+  definition.rule = [](Types inputs, Types, const Attributes&) {
+    const size_t rank = rank_of(inputs[0]);
+    return fmt::format("{0} {0} {1} -> {0}", operand(rank), last_dims(rank, rank_of(inputs[2])));
+  };
+  definition.flops = [](Types inputs, Types, const Attributes& attributes) {
+    const double per_element = attributes.get_float("p") > 0 ? 12 : 2;
+    return per_element * static_cast<double>(num_elements(inputs[0].shape));
+  };
+  definition.gradient = [](GradientContext& context) {
+    const ValueId dy = context.output_gradient();
+    const bool drops = context.op().attributes.get_float("p") > 0;
+    const ValueId dx = drops ? context.emit1("dropout", "x", {dy}, context.op().attributes) : dy;
+    return std::vector<ValueId>{dx, dy, bias_gradient(context, dx, 2)};
+  };
+  return definition;
+}
+
+}  // namespace
+
+void add_fused_ops(std::vector<OpDefinition>& out) {
+  for (auto* make : {bias_gelu, bias_gelu_grad, residual_add}) out.push_back(make());
+}
+
+}  // namespace altiplano
