@@ -1,3 +1,5 @@
+#include <array>
+
 #include "framework/graph/ops/helpers.hpp"
 
 namespace altiplano {
@@ -18,10 +20,10 @@ Status check_qkv(Types inputs, const Attributes& attributes) {
 }
 
 /// The last input may say from which position on each query sees keys.
-Status check_document_start(Types inputs, size_t at) {
+Status check_document_start(const ValueType& q, Types inputs, size_t at) {
   if (inputs.size() == at) return Status::ok();
   if (inputs.size() > at + 1) return invalid_argument("{} inputs; expected {} or {}", inputs.size(), at, at + 1);
-  const ValueType &q = inputs[0], &start = inputs[at];
+  const ValueType& start = inputs[at];
   ALTIPLANO_RETURN_IF_ERROR(check_shape(start, {q.shape[0], q.shape[1]}, "document_start [b,s]"));
   return check_dtype(start, DType::kI32, "document_start");
 }
@@ -41,146 +43,98 @@ double product_flops(Types inputs, const Attributes& attributes) {
   return attributes.get_int("causal") ? elements / 2 : elements;
 }
 
-std::vector<ValueId> attention_gradient(GradientContext& context) {
+/// q, k and v are three tensors, or lie side by side in one, qkv [b,s,3,h,k], as one product makes them: what the
+/// fusion pass makes of three slices, three reshapes and an attention.
+struct Form {
+  bool packed = false;
+
+  std::string kind() const { return packed ? "packed_attention" : "attention"; }
+  /// Number of the input that is `input` where q, k and v are three.
+  size_t number(size_t input) const { return packed ? input - 2 : input; }
+  const char* q_text() const { return packed ? "qkv [b,s,3,h,k]" : "q [b,s,h,k], k, v [b,t,h,k]"; }
+  const char* q_rule() const { return packed ? "[b,s,p,h,k]" : "[b,s,h,k] [b,t,h,k] [b,t,h,k]"; }
+  const char* whole_rule() const { return packed ? "whole: s,p,k" : "whole: s,t,k"; }
+
+  /// Types of q, k and v.
+  std::array<ValueType, 3> parts(Types inputs) const {
+    if (!packed) return {inputs[0], inputs[1], inputs[2]};
+    const Shape& s = inputs[0].shape;
+    const ValueType part{{s[0], s[1], s[3], s[4]}, inputs[0].dtype};
+    return {part, part, part};
+  }
+  Status check(Types inputs, const Attributes& attributes, size_t num_inputs) const {
+    ALTIPLANO_RETURN_IF_ERROR(check_num_inputs(inputs, number(num_inputs)));
+    if (packed) {
+      ALTIPLANO_RETURN_IF_ERROR(check_rank(inputs[0], 5, q_text()));
+      const Shape& s = inputs[0].shape;
+      ALTIPLANO_RETURN_IF_ERROR(check_shape(inputs[0], {s[0], s[1], 3, s[3], s[4]}, q_text()));
+    }
+    const auto qkv = parts(inputs);
+    ALTIPLANO_RETURN_IF_ERROR(check_qkv(qkv, attributes));
+    return check_document_start(qkv[0], inputs, number(num_inputs));
+  }
+  bool has_start(Types inputs, size_t num_inputs) const { return inputs.size() > number(num_inputs); }
+};
+
+std::vector<ValueId> attention_gradient(const Form& form, GradientContext& context) {
   const Op& op = context.op();
   if (context.output_gradient(1).is_valid())
-    context.refuse(invalid_argument("op '{}': lse of attention is not differentiable", op.name));
+    context.refuse(invalid_argument("op '{}': lse of {} is not differentiable", op.name, form.kind()));
   if (!context.output_gradient(0).is_valid()) return std::vector<ValueId>(op.inputs.size());
-  std::vector<ValueId> inputs = {op.inputs[0],  op.inputs[1],  op.inputs[2],
-                                 op.outputs[0], op.outputs[1], context.output_gradient(0)};
-  if (op.inputs.size() > 3) inputs.push_back(op.inputs[3]);
-  std::vector<ValueId> gradients = context.emit("attention_grad", "qkv", std::move(inputs), op.attributes);
+  const auto end_of_qkv = op.inputs.begin() + static_cast<std::ptrdiff_t>(form.number(3));
+  std::vector<ValueId> inputs(op.inputs.begin(), end_of_qkv);
+  inputs.insert(inputs.end(), {op.outputs[0], op.outputs[1], context.output_gradient(0)});
+  inputs.insert(inputs.end(), end_of_qkv, op.inputs.end());  // where documents start
+  std::vector<ValueId> gradients = context.emit(form.kind() + "_grad", "qkv", std::move(inputs), op.attributes);
   gradients.resize(op.inputs.size());  // where documents start has none
   return gradients;
 }
 
-OpDefinition attention() {
+OpDefinition attention(Form form) {
   OpDefinition definition;
-  definition.kind = "attention";
+  definition.kind = form.kind();
   definition.help =
-      "scaled dot-product attention: q [b,s,h,k], k, v [b,t,h,k], maybe document_start [b,s] -> o [b,s,h,k], "
-      "log-sum-exp [b,h,s]";
+      fmt::format("scaled dot-product attention: {}, maybe document_start [b,s] -> o [b,s,h,k], log-sum-exp [b,h,s]",
+                  form.q_text());
   definition.num_inputs = -1;
-  definition.infer = [](Types inputs, const Attributes& attributes) -> Inferred {
-    ALTIPLANO_RETURN_IF_ERROR(check_num_inputs(inputs, 3));
-    ALTIPLANO_RETURN_IF_ERROR(check_qkv(inputs, attributes));
-    ALTIPLANO_RETURN_IF_ERROR(check_document_start(inputs, 3));
-    return std::vector<ValueType>{inputs[0], lse_type(inputs[0])};
-  };
-  definition.rule = [](Types inputs, Types, const Attributes&) -> std::string {
-    return fmt::format("[b,s,h,k] [b,t,h,k] [b,t,h,k]{} -> [b,s,h,k] [b,h,s]  whole: s,t,k",
-                       inputs.size() > 3 ? " [b,s]" : "");
-  };
-  definition.flops = [](Types inputs, Types, const Attributes& attributes) {
-    return 2 * product_flops(inputs, attributes);
-  };
-  definition.gradient = attention_gradient;
-  return definition;
-}
-
-OpDefinition attention_grad() {
-  OpDefinition definition;
-  definition.kind = "attention_grad";
-  definition.help = "gradient of attention: q, k, v, o, lse, do, maybe document_start -> dq, dk, dv";
-  definition.num_inputs = -1;
-  definition.infer = [](Types inputs, const Attributes& attributes) -> Inferred {
-    ALTIPLANO_RETURN_IF_ERROR(check_num_inputs(inputs, 6));
-    ALTIPLANO_RETURN_IF_ERROR(check_qkv(inputs, attributes));
-    ALTIPLANO_RETURN_IF_ERROR(check_shape(inputs[3], inputs[0].shape, "o"));
-    ALTIPLANO_RETURN_IF_ERROR(check_shape(inputs[4], lse_type(inputs[0]).shape, "lse"));
-    ALTIPLANO_RETURN_IF_ERROR(check_dtype(inputs[4], acc(inputs[0]), "lse"));
-    ALTIPLANO_RETURN_IF_ERROR(check_shape(inputs[5], inputs[0].shape, "do"));
-    ALTIPLANO_RETURN_IF_ERROR(check_document_start(inputs, 6));
-    return std::vector<ValueType>{inputs[0], inputs[1], inputs[2]};
-  };
-  definition.rule = [](Types inputs, Types, const Attributes&) -> std::string {
-    return fmt::format(
-        "[b,s,h,k] [b,t,h,k] [b,t,h,k] [b,s,h,k] [b,h,s] [b,s,h,k]{} -> [b,s,h,k] [b,t,h,k] [b,t,h,k]  whole: s,t,k",
-        inputs.size() > 6 ? " [b,s]" : "");
-  };
-  definition.flops = [](Types inputs, Types, const Attributes& attributes) {
-    return 5 * product_flops(inputs, attributes);
-  };
-  return definition;
-}
-
-// The same on q, k and v side by side, as one product makes them: what the fusion pass makes of three slices, three
-// reshapes and an attention.
-
-/// q (and k, v) within qkv [b,s,3,h,k].
-ValueType part_of(const ValueType& qkv) {
-  return {{qkv.shape[0], qkv.shape[1], qkv.shape[3], qkv.shape[4]}, qkv.dtype};
-}
-
-Status check_packed(Types inputs, const Attributes& attributes) {
-  ALTIPLANO_RETURN_IF_ERROR(check_floating(inputs.first(1)));
-  ALTIPLANO_RETURN_IF_ERROR(check_stream(attributes, "dropout"));
-  ALTIPLANO_RETURN_IF_ERROR(check_rank(inputs[0], 5, "qkv [b,s,3,h,k]"));
-  const Shape& shape = inputs[0].shape;
-  return check_shape(inputs[0], {shape[0], shape[1], 3, shape[3], shape[4]}, "qkv [b,s,3,h,k]");
-}
-
-double packed_product_flops(Types inputs, const Attributes& attributes) {
-  const ValueType parts[2] = {part_of(inputs[0]), part_of(inputs[0])};
-  return product_flops(parts, attributes);
-}
-
-std::vector<ValueId> packed_attention_gradient(GradientContext& context) {
-  const Op& op = context.op();
-  if (context.output_gradient(1).is_valid())
-    context.refuse(invalid_argument("op '{}': lse of packed_attention is not differentiable", op.name));
-  if (!context.output_gradient(0).is_valid()) return std::vector<ValueId>(op.inputs.size());
-  std::vector<ValueId> inputs = {op.inputs[0], op.outputs[0], op.outputs[1], context.output_gradient(0)};
-  if (op.inputs.size() > 1) inputs.push_back(op.inputs[1]);
-  std::vector<ValueId> gradients = context.emit("packed_attention_grad", "qkv", std::move(inputs), op.attributes);
-  gradients.resize(op.inputs.size());
-  return gradients;
-}
-
-OpDefinition packed_attention() {
-  OpDefinition definition;
-  definition.kind = "packed_attention";
-  definition.help = "attention on qkv [b,s,3,h,k], maybe document_start [b,s] -> o [b,s,h,k], log-sum-exp [b,h,s]";
-  definition.num_inputs = -1;
-  definition.infer = [](Types inputs, const Attributes& attributes) -> Inferred {
-    ALTIPLANO_RETURN_IF_ERROR(check_num_inputs(inputs, 1));
-    ALTIPLANO_RETURN_IF_ERROR(check_packed(inputs, attributes));
-    ALTIPLANO_RETURN_IF_ERROR(check_document_start(inputs, 1));
-    const ValueType q = part_of(inputs[0]);
+  definition.infer = [form](Types inputs, const Attributes& attributes) -> Inferred {
+    ALTIPLANO_RETURN_IF_ERROR(form.check(inputs, attributes, 3));
+    const ValueType q = form.parts(inputs)[0];
     return std::vector<ValueType>{q, lse_type(q)};
   };
-  definition.rule = [](Types inputs, Types, const Attributes&) -> std::string {
-    return fmt::format("[b,s,p,h,k]{} -> [b,s,h,k] [b,h,s]  whole: s,p,k", inputs.size() > 1 ? " [b,s]" : "");
+  definition.rule = [form](Types inputs, Types, const Attributes&) -> std::string {
+    return fmt::format("{}{} -> [b,s,h,k] [b,h,s]  {}", form.q_rule(), form.has_start(inputs, 3) ? " [b,s]" : "",
+                       form.whole_rule());
   };
-  definition.flops = [](Types inputs, Types, const Attributes& attributes) {
-    return 2 * packed_product_flops(inputs, attributes);
+  definition.flops = [form](Types inputs, Types, const Attributes& attributes) {
+    return 2 * product_flops(form.parts(inputs), attributes);
   };
-  definition.gradient = packed_attention_gradient;
+  definition.gradient = [form](GradientContext& context) { return attention_gradient(form, context); };
   return definition;
 }
 
-OpDefinition packed_attention_grad() {
+OpDefinition attention_grad(Form form) {
   OpDefinition definition;
-  definition.kind = "packed_attention_grad";
-  definition.help = "gradient of packed_attention: qkv, o, lse, do, maybe document_start -> dqkv";
+  definition.kind = form.kind() + "_grad";
+  definition.help = fmt::format("gradient of {}: {}, o, lse, do, maybe document_start -> {}", form.kind(),
+                                form.packed ? "qkv" : "q, k, v", form.packed ? "dqkv" : "dq, dk, dv");
   definition.num_inputs = -1;
-  definition.infer = [](Types inputs, const Attributes& attributes) -> Inferred {
-    ALTIPLANO_RETURN_IF_ERROR(check_num_inputs(inputs, 4));
-    ALTIPLANO_RETURN_IF_ERROR(check_packed(inputs, attributes));
-    const ValueType q = part_of(inputs[0]);
-    ALTIPLANO_RETURN_IF_ERROR(check_shape(inputs[1], q.shape, "o"));
-    ALTIPLANO_RETURN_IF_ERROR(check_shape(inputs[2], lse_type(q).shape, "lse"));
-    ALTIPLANO_RETURN_IF_ERROR(check_dtype(inputs[2], acc(q), "lse"));
-    ALTIPLANO_RETURN_IF_ERROR(check_shape(inputs[3], q.shape, "do"));
-    ALTIPLANO_RETURN_IF_ERROR(check_document_start(inputs, 4));
-    return std::vector<ValueType>{inputs[0]};
+  definition.infer = [form](Types inputs, const Attributes& attributes) -> Inferred {
+    ALTIPLANO_RETURN_IF_ERROR(form.check(inputs, attributes, 6));
+    const ValueType q = form.parts(inputs)[0];
+    const ValueType &o = inputs[form.number(3)], &lse = inputs[form.number(4)], &d_o = inputs[form.number(5)];
+    ALTIPLANO_RETURN_IF_ERROR(check_shape(o, q.shape, "o"));
+    ALTIPLANO_RETURN_IF_ERROR(check_shape(lse, lse_type(q).shape, "lse"));
+    ALTIPLANO_RETURN_IF_ERROR(check_dtype(lse, acc(q), "lse"));
+    ALTIPLANO_RETURN_IF_ERROR(check_shape(d_o, q.shape, "do"));
+    return std::vector<ValueType>(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(form.number(3)));
   };
-  definition.rule = [](Types inputs, Types, const Attributes&) -> std::string {
-    return fmt::format("[b,s,p,h,k] [b,s,h,k] [b,h,s] [b,s,h,k]{} -> [b,s,p,h,k]  whole: s,p,k",
-                       inputs.size() > 4 ? " [b,s]" : "");
+  definition.rule = [form](Types inputs, Types, const Attributes&) -> std::string {
+    return fmt::format("{0} [b,s,h,k] [b,h,s] [b,s,h,k]{1} -> {0}  {2}", form.q_rule(),
+                       form.has_start(inputs, 6) ? " [b,s]" : "", form.whole_rule());
   };
-  definition.flops = [](Types inputs, Types, const Attributes& attributes) {
-    return 5 * packed_product_flops(inputs, attributes);
+  definition.flops = [form](Types inputs, Types, const Attributes& attributes) {
+    return 5 * product_flops(form.parts(inputs), attributes);
   };
   return definition;
 }
@@ -188,7 +142,10 @@ OpDefinition packed_attention_grad() {
 }  // namespace
 
 void add_attention_ops(std::vector<OpDefinition>& out) {
-  for (auto* make : {attention, attention_grad, packed_attention, packed_attention_grad}) out.push_back(make());
+  for (const Form form : {Form{false}, Form{true}}) {
+    out.push_back(attention(form));
+    out.push_back(attention_grad(form));
+  }
 }
 
 }  // namespace altiplano

@@ -25,44 +25,24 @@ OpDefinition multiply() {
   return definition;
 }
 
-Inferred infer_add_bias(Types inputs, const Attributes&) {
-  ALTIPLANO_RETURN_IF_ERROR(check_floating(inputs));
-  const Shape &x = inputs[0].shape, &bias = inputs[1].shape;
-  if (inputs[0].dtype != inputs[1].dtype)
-    return invalid_argument("types must be equal, got {} and {}", to_string(inputs[0].dtype),
-                            to_string(inputs[1].dtype));
-  if (bias.empty() || bias.size() > x.size() || !std::equal(bias.rbegin(), bias.rend(), x.rbegin()))
-    return invalid_argument("the bias {} must match the last dims of {}", to_string(bias), to_string(x));
-  return std::vector<ValueType>{inputs[0]};
-}
-
-std::string add_bias_rule(Types inputs, Types, const Attributes&) {
-  std::vector<std::string> bias;
-  for (size_t i = rank_of(inputs[0]) - rank_of(inputs[1]); i < rank_of(inputs[0]); ++i)
-    bias.push_back(fmt::format("d{}", i));
-  std::string x = operand(rank_of(inputs[0]));
-  return fmt::format("{} [{}] -> {}", x, fmt::join(bias, ","), x);
-}
-
-std::vector<ValueId> add_bias_gradient(GradientContext& context) {
-  ValueId dy = context.output_gradient();
-  std::vector<ValueId> gradients{dy, ValueId()};
-  size_t leading = context.input(0).shape.size() - context.input(1).shape.size();
-  std::vector<int64_t> dims(leading);
-  for (size_t i = 0; i < leading; ++i) dims[i] = static_cast<int64_t>(i);
-  if (context.wants_input(1))
-    gradients[1] = leading == 0 ? dy : context.emit1("reduce_sum", "bias", {dy}, {{"dims", dims}});
-  return gradients;
-}
-
 OpDefinition add_bias() {
   OpDefinition definition;
   definition.kind = "add_bias";
   definition.help = "x + bias, which matches the last dims of x: x, bias -> y";
   definition.num_inputs = 2;
-  definition.infer = infer_add_bias;
-  definition.rule = add_bias_rule;
-  definition.gradient = add_bias_gradient;
+  definition.infer = [](Types inputs, const Attributes&) -> Inferred {
+    ALTIPLANO_RETURN_IF_ERROR(check_floating(inputs));
+    ALTIPLANO_RETURN_IF_ERROR(check_bias(inputs[0], inputs[1]));
+    return std::vector<ValueType>{inputs[0]};
+  };
+  definition.rule = [](Types inputs, Types, const Attributes&) {
+    const size_t rank = rank_of(inputs[0]);
+    return fmt::format("{0} {1} -> {0}", operand(rank), last_dims(rank, rank_of(inputs[1])));
+  };
+  definition.gradient = [](GradientContext& context) {
+    const ValueId dy = context.output_gradient();
+    return std::vector<ValueId>{dy, bias_gradient(context, dy, 1)};
+  };
   return definition;
 }
 

@@ -7,33 +7,10 @@ namespace {
 
 using namespace ops;
 
-/// The last `n` dims of a tensor of `rank`.
-std::string last_dims(size_t rank, size_t n) {
-  std::vector<std::string> names;
-  for (size_t i = rank - n; i < rank; ++i) names.push_back(fmt::format("d{}", i));
-  return fmt::format("[{}]", fmt::join(names, ","));
-}
-
-Status check_bias(const ValueType& x, const ValueType& bias) {
-  ALTIPLANO_RETURN_IF_ERROR(check_dtype(bias, x.dtype, "bias"));
-  const bool fits = !bias.shape.empty() && bias.shape.size() <= x.shape.size() &&
-                    std::equal(bias.shape.rbegin(), bias.shape.rend(), x.shape.rbegin());
-  if (fits) return Status::ok();
-  return invalid_argument("the bias {} must match the last dims of {}", to_string(bias.shape), to_string(x.shape));
-}
-
 Status check_form(const Attributes& attributes) {
   const std::string form = attributes.get_string("approximate", "tanh");
   if (form == "tanh" || form == "erf") return Status::ok();
   return invalid_argument("approximate '{}' is unknown; there are tanh and erf", form);
-}
-
-/// What reaches a bias: dx summed over the dims it does not have.
-ValueId bias_gradient(GradientContext& context, ValueId dx, size_t bias_input) {
-  if (!context.wants_input(bias_input)) return {};
-  std::vector<int64_t> dims(context.input(0).shape.size() - context.input(bias_input).shape.size());
-  for (size_t i = 0; i < dims.size(); ++i) dims[i] = static_cast<int64_t>(i);
-  return dims.empty() ? dx : context.emit1("reduce_sum", "bias", {dx}, {{"dims", dims}});
 }
 
 OpDefinition bias_gelu() {

@@ -95,4 +95,26 @@ Status check_stream(const Attributes& attributes, const char* probability) {
   return Status::ok();
 }
 
+std::string last_dims(size_t rank, size_t n) {
+  std::vector<std::string> names;
+  for (size_t i = rank - n; i < rank; ++i) names.push_back(fmt::format("d{}", i));
+  return fmt::format("[{}]", fmt::join(names, ","));
+}
+
+Status check_bias(const ValueType& x, const ValueType& bias) {
+  if (x.dtype != bias.dtype)
+    return invalid_argument("types must be equal, got {} and {}", to_string(x.dtype), to_string(bias.dtype));
+  const bool fits = !bias.shape.empty() && bias.shape.size() <= x.shape.size() &&
+                    std::equal(bias.shape.rbegin(), bias.shape.rend(), x.shape.rbegin());
+  if (fits) return Status::ok();
+  return invalid_argument("the bias {} must match the last dims of {}", to_string(bias.shape), to_string(x.shape));
+}
+
+ValueId bias_gradient(GradientContext& context, ValueId dx, size_t bias_input) {
+  if (!context.wants_input(bias_input)) return {};
+  std::vector<int64_t> dims(context.input(0).shape.size() - context.input(bias_input).shape.size());
+  for (size_t i = 0; i < dims.size(); ++i) dims[i] = static_cast<int64_t>(i);
+  return dims.empty() ? dx : context.emit1("reduce_sum", "bias", {dx}, {{"dims", dims}});
+}
+
 }  // namespace altiplano::ops

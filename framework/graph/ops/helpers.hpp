@@ -38,6 +38,14 @@ std::string operand(size_t n);
 /// "[d0,d1,e]": n leading dims and the last one by name.
 std::string with_last(size_t leading, const std::string& last);
 
+/// "[d1,d2]": the last `n` dims of a tensor of `rank`.
+std::string last_dims(size_t rank, size_t n);
+
+/// The bias has the type of x and matches its last dims.
+Status check_bias(const ValueType& x, const ValueType& bias);
+/// What reaches the bias (input `bias_input`) of an op: dx summed over the dims of input 0 that the bias does not have.
+ValueId bias_gradient(GradientContext& context, ValueId dx, size_t bias_input);
+
 /// Rule of an op whose operands all have the rank of input 0 and split alike.
 std::string pointwise_rule(size_t rank, size_t num_inputs, size_t num_outputs, bool linear);
 

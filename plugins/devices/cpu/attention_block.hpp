@@ -112,4 +112,21 @@ void multiply_or_clear(int64_t m, int64_t n, int64_t k, const Rows32& a, const R
 /// The calling thread's products use one thread; before the first of them.
 void multiply_alone();
 
+/// A kernel that runs body(call, b, h, scratch) for each head, heads shared out among threads; Scratch: what one thread
+/// carves from its part of the workspace.
+template <typename T, typename Scratch, typename Body>
+Result<std::unique_ptr<Kernel>> kernel_over_heads(const AttentionShape& a, int threads, Body body) {
+  const int64_t scratch = round_up_64(Scratch::template floats<T>(a) * static_cast<int64_t>(sizeof(float)));
+  return kernel_of(
+      [a, scratch, threads, body](const KernelCall& call) {
+        parallel_parts(threads, a.batch * a.heads, [&](int part, int64_t begin, int64_t end) {
+          auto* at = reinterpret_cast<float*>(static_cast<char*>(call.workspace) + part * scratch);
+          const Scratch mine = Scratch::template carve<T>(a, at);
+          multiply_alone();
+          for (int64_t i = begin; i < end; ++i) body(a, call, i / a.heads, i % a.heads, mine);
+        });
+      },
+      scratch * threads, fmt::format("blocks of {} rows", kQueryRows));
+}
+
 }  // namespace altiplano::cpu

@@ -121,17 +121,7 @@ ALTIPLANO_CPU_KERNEL(attention_grad) {
   if (!fits) return refuse_dtype(request, "f32 and bf16 with an f32 log-sum-exp");
   return with_compute_type(request, dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const int64_t scratch = round_up_64(Scratch::floats<T>(a) * static_cast<int64_t>(sizeof(float)));
-    return kernel_of(
-        [a, scratch, threads = context.threads](const KernelCall& call) {
-          parallel_parts(threads, a.batch * a.heads, [&](int part, int64_t begin, int64_t end) {
-            auto* at = reinterpret_cast<float*>(static_cast<char*>(call.workspace) + part * scratch);
-            const Scratch mine = Scratch::carve<T>(a, at);
-            multiply_alone();
-            for (int64_t i = begin; i < end; ++i) differentiate_head<T>(a, call, i / a.heads, i % a.heads, mine);
-          });
-        },
-        scratch * context.threads, fmt::format("blocks of {} rows", kQueryRows));
+    return kernel_over_heads<T, Scratch>(a, context.threads, differentiate_head<T>);
   });
 }
 
