@@ -13,24 +13,36 @@ Status check_form(const Attributes& attributes) {
   return invalid_argument("approximate '{}' is unknown; there are tanh and erf", form);
 }
 
-OpDefinition bias_gelu() {
+/// What bias_gelu and its gradient have in common: they differ in the last input, dy.
+OpDefinition on_x_and_bias(const std::string& kind, const std::string& help, int num_inputs, double flops_per_element) {
   OpDefinition definition;
-  definition.kind = "bias_gelu";
-  definition.help = "gelu of x + bias, which matches the last dims of x: x, bias -> y";
-  definition.num_inputs = 2;
+  definition.kind = kind;
+  definition.help = help;
+  definition.num_inputs = num_inputs;
   definition.infer = [](Types inputs, const Attributes& attributes) -> Inferred {
     ALTIPLANO_RETURN_IF_ERROR(check_floating(inputs));
     ALTIPLANO_RETURN_IF_ERROR(check_bias(inputs[0], inputs[1]));
+    for (const ValueType& dy : inputs.subspan(2)) {
+      ALTIPLANO_RETURN_IF_ERROR(check_shape(dy, inputs[0].shape, "dy"));
+      ALTIPLANO_RETURN_IF_ERROR(check_dtype(dy, inputs[0].dtype, "dy"));
+    }
     ALTIPLANO_RETURN_IF_ERROR(check_form(attributes));
     return std::vector<ValueType>{inputs[0]};
   };
   definition.rule = [](Types inputs, Types, const Attributes&) {
     const size_t rank = rank_of(inputs[0]);
-    return fmt::format("{} {} -> {}", operand(rank), last_dims(rank, rank_of(inputs[1])), operand(rank));
+    return fmt::format("{0} {1}{2} -> {0}", operand(rank), last_dims(rank, rank_of(inputs[1])),
+                       inputs.size() > 2 ? " " + operand(rank) : "");
   };
-  definition.flops = [](Types inputs, Types, const Attributes&) {
-    return 11.0 * static_cast<double>(num_elements(inputs[0].shape));
+  definition.flops = [flops_per_element](Types inputs, Types, const Attributes&) {
+    return flops_per_element * static_cast<double>(num_elements(inputs[0].shape));
   };
+  return definition;
+}
+
+OpDefinition bias_gelu() {
+  OpDefinition definition =
+      on_x_and_bias("bias_gelu", "gelu of x + bias, which matches the last dims of x: x, bias -> y", 2, 11);
   definition.gradient = [](GradientContext& context) {
     const Op& op = context.op();
     const ValueId dx =
@@ -41,26 +53,7 @@ OpDefinition bias_gelu() {
 }
 
 OpDefinition bias_gelu_grad() {
-  OpDefinition definition;
-  definition.kind = "bias_gelu_grad";
-  definition.help = "gradient of bias_gelu: x, bias, dy -> dx";
-  definition.num_inputs = 3;
-  definition.infer = [](Types inputs, const Attributes& attributes) -> Inferred {
-    ALTIPLANO_RETURN_IF_ERROR(check_floating(inputs));
-    ALTIPLANO_RETURN_IF_ERROR(check_bias(inputs[0], inputs[1]));
-    ALTIPLANO_RETURN_IF_ERROR(check_shape(inputs[2], inputs[0].shape, "dy"));
-    ALTIPLANO_RETURN_IF_ERROR(check_dtype(inputs[2], inputs[0].dtype, "dy"));
-    ALTIPLANO_RETURN_IF_ERROR(check_form(attributes));
-    return std::vector<ValueType>{inputs[0]};
-  };
-  definition.rule = [](Types inputs, Types, const Attributes&) {
-    const size_t rank = rank_of(inputs[0]);
-    return fmt::format("{0} {1} {0} -> {0}", operand(rank), last_dims(rank, rank_of(inputs[1])));
-  };
-  definition.flops = [](Types inputs, Types, const Attributes&) {
-    return 21.0 * static_cast<double>(num_elements(inputs[0].shape));
-  };
-  return definition;
+  return on_x_and_bias("bias_gelu_grad", "gradient of bias_gelu: x, bias, dy -> dx", 3, 21);
 }
 
 OpDefinition residual_add() {
