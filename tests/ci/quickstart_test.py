@@ -37,10 +37,32 @@ class Quickstart(unittest.TestCase):
             self.story_is_whole(*quickstart(folder))
             self.assertTrue((Path(folder) / "run.previous").is_dir(), "the first run was not kept")
 
-    def test_a_wrong_option_is_refused_with_the_usage(self):
-        done = subprocess.run([ROOT / "ci/quickstart", "--stepz", "3"], capture_output=True, text=True)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("usage: ci/quickstart", done.stderr)
+    def test_wrong_arguments_are_refused_by_name(self):
+        for script, arguments, message in (
+                ("quickstart", ["--stepz", "3"], "unknown option --stepz"),
+                ("quickstart", ["--steps", "abc"], "--steps: got 'abc', expected a whole number of at least 1"),
+                ("quickstart", ["--more", "0"], "--more: got '0', expected a whole number of at least 1"),
+                ("quickstart", ["--steps"], "--steps: needs a value"),
+                ("quickstart", ["--build", "/nowhere"], "--build: no program at /nowhere/bin/altiplano"),
+                ("test", ["--fast"], "unknown option --fast")):
+            done = subprocess.run([ROOT / "ci" / script, *arguments], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertEqual(done.stderr, f"ci/{script}: {message}; ci/{script} --help says what there is\n")
+
+    def test_help_says_what_the_script_does_and_takes(self):
+        for script, word in (("quickstart", "--steps N"), ("test", "ci/test --full")):
+            done = subprocess.run([ROOT / "ci" / script, "--help"], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn(word, done.stdout)
+            self.assertNotIn("set -euo", done.stdout)
+
+    def test_the_step_that_fails_is_named_last(self):
+        with tempfile.TemporaryDirectory(prefix="altiplano_quickstart_") as folder:
+            done = subprocess.run([ROOT / "ci/quickstart", "--build", BUILD, "--run", "/proc/nowhere", "--steps", "2"], cwd=folder,
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertEqual(done.stderr.splitlines()[-1],
+                             "ci/quickstart: failed with exit code 2 in: 4/6 training 2 steps on four ranks: data 2 x tensor 2")
 
 
 if __name__ == "__main__":
