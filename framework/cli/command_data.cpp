@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/console.hpp"
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/runtime/data/token_file.hpp"
@@ -40,17 +41,13 @@ Result<std::unique_ptr<Tokenizer>> chosen_tokenizer(const PackArguments& argumen
   return make_gpt2_tokenizer({vocab, arguments.vocab}, {merges, arguments.merges});
 }
 
-std::string plural(int64_t count, const std::string& word) {
-  return fmt::format("{} {}{}", with_thousands(count), word, count == 1 ? "" : "s");
-}
-
 Status pack(const PackArguments& arguments) {
   ALTIPLANO_ASSIGN(std::unique_ptr<Tokenizer> tokenizer, chosen_tokenizer(arguments));
   PackOptions options = arguments.options;
   options.note = [](const std::string& text) { print_err("note: {}\n", text); };
   ALTIPLANO_ASSIGN(TokenFileInfo info, pack_text(options, *tokenizer));
-  print_out("{}: {} of {}, tokenizer {} ({} ids), ids {} to {}\n", info.path, plural(info.num_tokens, "token"),
-            plural(info.num_documents, "document"), info.tokenizer, info.vocab_size, info.min_id, info.max_id);
+  print_out("{}: {} of {}, tokenizer {} ({} ids), ids {} to {}\n", info.path, counted(info.num_tokens, "token"),
+            counted(info.num_documents, "document"), info.tokenizer, info.vocab_size, info.min_id, info.max_id);
   return Status::ok();
 }
 

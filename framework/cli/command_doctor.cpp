@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "framework/base/console.hpp"
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/base/units.hpp"
 #include "framework/cli/commands.hpp"
@@ -105,9 +106,10 @@ void print_devices() {
     const auto backend = registry.device(plugin.name);
     if (!backend) continue;
     const auto device = (*backend)->open({});
-    print_line("device", device ? fmt::format("{}, {} threads, {}", (*device)->info().name, (*device)->info().threads,
-                                              to_string((*device)->info().memory))
-                                : fmt::format("{}: {}", plugin.name, device.status().to_string()));
+    print_line("device",
+               device ? fmt::format("{}, {}, {}", (*device)->info().name, counted((*device)->info().threads, "thread"),
+                                    to_string((*device)->info().memory))
+                      : fmt::format("{}: {}", plugin.name, device.status().to_string()));
   }
 }
 

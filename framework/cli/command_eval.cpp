@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/console.hpp"
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
@@ -64,12 +65,12 @@ void print_result(const EvalArguments& arguments, const Checkpoint& checkpoint, 
     return;
   }
   print_out("checkpoint  step {} in {}\n", step, checkpoint.path());
-  print_out("data        {}, {} samples of {} tokens\n", name, with_thousands(data.num_validation_samples()),
-            data.seq_length());
-  print_out("loss        {:.4f} nats per token over {} tokens\n", result.loss(), with_thousands(result.tokens));
+  print_out("data        {}, {} of {}\n", name, counted(data.num_validation_samples(), "sample"),
+            counted(data.seq_length(), "token"));
+  print_out("loss        {:.4f} nats per token over {}\n", result.loss(), counted(result.tokens, "token"));
   print_out("perplexity  {:.4g}\n", result.perplexity());
   if (result.text_bytes > 0)
-    print_out("bits/byte   {:.4f} over {} bytes of text\n", result.bits_per_byte(), with_thousands(result.text_bytes));
+    print_out("bits/byte   {:.4f} over {} of text\n", result.bits_per_byte(), counted(result.text_bytes, "byte"));
 }
 
 Status run_rank(const EvalArguments& arguments, const RankEnvironment& environment, Rendezvous& rendezvous) {

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "framework/base/console.hpp"
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
@@ -58,10 +59,10 @@ Result<InitSizes> choose_sizes(const InitArguments& arguments, const InitData& d
       if (needed_tokens(sizes) <= data.num_tokens) return sizes;
     }
   return invalid_argument(
-      "{}: has {} tokens, a first job on {} rank{} needs {}: a step takes {} samples of {} tokens, and some are for "
+      "{}: has {}, a first job on {} needs {}: a step takes {} of {} tokens, and some are for "
       "validation; give --data with more text{}",
-      data.path, data.num_tokens, ranks, ranks == 1 ? "" : "s", needed_tokens(sizes), sizes.batch, sizes.sequence,
-      ranks == 1 ? "" : " or fewer ranks");
+      data.path, counted(data.num_tokens, "token"), counted(ranks, "rank"), needed_tokens(sizes),
+      counted(sizes.batch, "sample"), sizes.sequence, ranks == 1 ? "" : " or fewer ranks");
 }
 
 ChosenValues chosen_values(const InitArguments& arguments, const InitData& data, const InitSizes& sizes) {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "framework/base/console.hpp"
+#include "framework/base/plural.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
 #include "framework/cli/plugin_template.hpp"
@@ -61,8 +62,8 @@ Status check_plugin(const CheckArguments& arguments) {
   ALTIPLANO_ASSIGN(const FileReport report, check_file(file, options));
   print(summary_text(report));
   if (report.num(Verdict::kBroken) == 0) return Status::ok();
-  return runtime_failure("{} breaks {} of {} promises", report.info.name, report.num(Verdict::kBroken),
-                         report.results.size());
+  return runtime_failure("{} breaks {} of {}", report.info.name, report.num(Verdict::kBroken),
+                         counted(static_cast<int64_t>(report.results.size()), "promise"));
 }
 
 struct NewArguments {

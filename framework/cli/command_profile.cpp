@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/base/console.hpp"
+#include "framework/base/plural.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
 #include "framework/cli/local_ranks.hpp"
@@ -67,6 +68,7 @@ void print_json(const Job& job, const RankModel& model, const StepProfile& profi
   nlohmann::json rows = nlohmann::json::array();
   for (const ProfileRow& row : profile.rows())
     rows.push_back({{"what", row.what},
+                    {"group", to_string(row.group)},
                     {"during", row.during},
                     {"calls", row.calls},
                     {"seconds", row.seconds},
@@ -83,20 +85,25 @@ void print_json(const Job& job, const RankModel& model, const StepProfile& profi
   print_out("{}\n", out.dump());
 }
 
+constexpr double kLeastShare = 0.01;  // rows below that are summed up in one
+
 void print_table(const Job& job, const RankModel& model, const StepProfile& profile) {
   const double step = median(profile.steps());
   const auto [best, worst] = std::ranges::minmax(profile.steps());
-  print_out("plan      {}, {} rank{} of {} thread{} each; memory {}\n", plan_summary(job.plan), job.num_ranks,
-            job.num_ranks == 1 ? "" : "s", model.device().info().threads, model.device().info().threads == 1 ? "" : "s",
-            to_string(model.program().peak()));
-  print_out("step      {:.1f} ms (median of {}; {:.1f} to {:.1f}), predicted {:.1f} ms\n\n", step * 1e3,
+  print_out("plan      {}, {} of {} each; memory {}\n", plan_summary(job.plan), counted(job.num_ranks, "rank"),
+            counted(model.device().info().threads, "thread"), to_string(model.program().peak()));
+  print_out("step      {:.1f} ms (median of {}; {:.1f} to {:.1f}), predicted {:.1f} ms\n", step * 1e3,
             profile.steps().size(), best * 1e3, worst * 1e3, job.plan.predicted.step.value * 1e3);
-  print_out("{:<24} {:<9} {:>7} {:>10} {:>7} {:>9} {:>8}\n", "rank 0 spent its time in", "during", "calls", "ms/step",
-            "share", "GFLOP/s", "GB/s");
   const std::vector<ProfileRow> rows = profile.rows();
   double sum = 0;
   for (const ProfileRow& row : rows) sum += row.seconds;
-  for (const ProfileRow& row : rows) {
+  const std::array<double, 4> groups = seconds_by_group(rows);
+  for (size_t group = 0; group < groups.size(); ++group)
+    print_out("{:<9} {:.1f} ms, {:.1f} %, {}\n", group == 0 ? "rank 0" : "", groups[group] * 1e3,
+              100 * groups[group] / sum, to_string(static_cast<ProfileGroup>(group)));
+  print_out("\n{:<24} {:<9} {:>7} {:>10} {:>7} {:>9} {:>8}\n", "rank 0 spent its time in", "during", "calls", "ms/step",
+            "share", "GFLOP/s", "GB/s");
+  for (const ProfileRow& row : with_small_rows_folded(rows, kLeastShare)) {
     const auto rate = [&](double amount) {
       return amount > 0 && row.seconds > 0 ? fmt::format("{:.1f}", amount / row.seconds / 1e9) : std::string();
     };
@@ -147,7 +154,9 @@ void add_profile_command(CLI::App& app, int& exit_code) {
   command->add_option("--steps", arguments->steps, "Steps to measure, after one that is not counted (default 5)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
   command->add_flag("--json", arguments->json, "One line of JSON");
-  command->footer(command->get_footer() + "\nTrains from initial weights and keeps nothing of it.");
+  command->footer(
+      command->get_footer() +
+      "\nTrains from initial weights and keeps nothing of it. Rows below 1 % are summed up; --json has all.");
   on_local_ranks(
       command, exit_code, arguments->ranks, [arguments] { return check(*arguments); },
       [arguments](const RankEnvironment& environment, Rendezvous& rendezvous) {

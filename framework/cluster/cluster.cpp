@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 
 namespace altiplano {
@@ -59,7 +60,7 @@ Cluster Cluster::resized(int devices) const {
 
 std::string Cluster::shape_text() const {
   int nodes = num_devices() / devices_per_node();
-  std::string text = fmt::format("{} node{} x {} {}", nodes, nodes == 1 ? "" : "s", devices_per_node(), device.name);
+  std::string text = fmt::format("{} {} x {} {}", nodes, plural(nodes, "node"), devices_per_node(), device.name);
   for (int i = node_level(*this) + 1; i + 1 < static_cast<int>(levels.size()); ++i) {
     int groups = num_devices() / devices_in_level(i);
     if (groups > 1) text += fmt::format(", {} {} groups", groups, levels[static_cast<size_t>(i)].name);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/conformance/check.hpp"
 #include "framework/conformance/child_process.hpp"
@@ -109,7 +110,7 @@ std::string result_text(const CheckResult& result) {
 std::string summary_text(const FileReport& report) {
   const int kept = report.num(Verdict::kKept), broken = report.num(Verdict::kBroken),
             not_owed = report.num(Verdict::kNotOwed);
-  std::string text = fmt::format("{} promises: {} kept", kept + broken, kept);
+  std::string text = fmt::format("{}: {} kept", counted(kept + broken, "promise"), kept);
   if (broken > 0) text += fmt::format(", {} BROKEN", broken);
   if (not_owed > 0) text += fmt::format("; {} not owed", not_owed);
   return text + "\n";

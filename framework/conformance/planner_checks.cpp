@@ -2,6 +2,7 @@
 // equal plans.
 #include <algorithm>
 
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/cluster/presets.hpp"
 #include "framework/config/job_config.hpp"
@@ -75,7 +76,7 @@ struct Bench {
 using Settings = std::vector<std::pair<std::string, int64_t>>;
 
 std::string text_of(int ranks, const Settings& settings) {
-  std::string text = fmt::format("{} ranks", ranks);
+  std::string text = counted(ranks, "rank");
   for (const auto& [key, value] : settings) text += fmt::format(", {} {}", key, value);
   return text;
 }
@@ -113,7 +114,7 @@ Result<Plan> plan_with(const Planner& planner, const PlanRequest& request) {
 }
 
 Status prove(const Bench& bench, const Plan& plan, int ranks, Bytes memory) {
-  if (plan.num_slots() != ranks) return broken("the plan has {} slots", plan.num_slots());
+  if (plan.num_slots() != ranks) return broken("the plan has {}", counted(plan.num_slots(), "slot"));
   ALTIPLANO_RETURN_IF_ERROR(verify_plan(plan, bench.graph));
   auto parsed = Plan::from_yaml(plan.to_yaml(), "plan.yaml");
   if (!parsed.is_ok() || parsed->to_yaml() != plan.to_yaml())

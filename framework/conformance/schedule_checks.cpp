@@ -3,6 +3,7 @@
 #include <optional>
 #include <thread>
 
+#include "framework/base/plural.hpp"
 #include "framework/conformance/check.hpp"
 
 namespace altiplano::conformance {
@@ -20,8 +21,8 @@ ScheduleRequest request_of(int stages, int microbatches, int64_t limit = 0, int 
 }
 
 std::string text_of(const ScheduleRequest& r) {
-  std::string text = fmt::format("{} stages, {} microbatches", r.num_stages, r.num_microbatches);
-  if (r.chunks_per_worker != 1) text += fmt::format(", {} chunks per worker", r.chunks_per_worker);
+  std::string text = counted(r.num_stages, "stage") + ", " + counted(r.num_microbatches, "microbatch", "microbatches");
+  if (r.chunks_per_worker != 1) text += ", " + counted(r.chunks_per_worker, "chunk") + " per worker";
   if (r.max_microbatches_in_flight != 0) text += fmt::format(", at most {} in flight", r.max_microbatches_in_flight);
   return text;
 }
@@ -37,8 +38,8 @@ Result<std::optional<Timetable>> build_checked(Schedule& schedule, const Schedul
   if (Status status = verify_timetable(*table); !status.is_ok())
     return broken("{}: {}\n{}", text_of(request), status.to_string(), table->to_string());
   if (table->num_stages != request.num_stages || table->num_microbatches != request.num_microbatches)
-    return broken("{}: the timetable is for {} stages, {} microbatches", text_of(request), table->num_stages,
-                  table->num_microbatches);
+    return broken("{}: the timetable is for {}, {}", text_of(request), counted(table->num_stages, "stage"),
+                  counted(table->num_microbatches, "microbatch", "microbatches"));
   return std::optional<Timetable>(std::move(table).value());
 }
 

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/launch/stop_signal.hpp"
 
@@ -149,10 +150,14 @@ RankProcess::~RankProcess() {
 
 void RankProcess::write_log(const char* data, size_t bytes, int errors_console) {
   if (log_bytes_lost_ > 0) {
-    const std::string gap = fmt::format("\n== {} bytes are missing here: {}\n", log_bytes_lost_, log_trouble_);
-    if (write_whole(log_, gap))
-      write_all(errors_console, fmt::format("note: {} is written again; {} bytes of it are lost\n", log_file_,
-                                            std::exchange(log_bytes_lost_, 0)));
+    const auto lost = static_cast<int64_t>(log_bytes_lost_);
+    const std::string gap =
+        fmt::format("\n== {} {} missing here: {}\n", counted(lost, "byte"), plural(lost, "is", "are"), log_trouble_);
+    if (write_whole(log_, gap)) {
+      log_bytes_lost_ = 0;
+      write_all(errors_console, fmt::format("note: {} is written again; {} of it {} lost\n", log_file_,
+                                            counted(lost, "byte"), plural(lost, "is", "are")));
+    }
   }
   const size_t written = log_bytes_lost_ > 0 ? 0 : write_all(log_, data, bytes);
   if (written == bytes) return;

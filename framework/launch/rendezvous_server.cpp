@@ -11,6 +11,7 @@
 #include <optional>
 #include <thread>
 
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/launch/inproc_rendezvous.hpp"
 #include "framework/launch/local_rendezvous.hpp"
@@ -93,7 +94,8 @@ nlohmann::json RendezvousServer::State::greet(Client& client, const nlohmann::js
   if (question.at("token") != address.token) return {{"error", "the rendezvous token is wrong"}};
   const int rank = question.at("rank");
   const int size = question.at("world_size");
-  if (size != world_size) return {{"error", fmt::format("it counts {} ranks, the launcher {}", size, world_size)}};
+  if (size != world_size)
+    return {{"error", fmt::format("it counts {}, the launcher {}", counted(size, "rank"), world_size)}};
   if (rank < 0 || rank >= world_size) return {{"error", fmt::format("rank {} is not in 0..{}", rank, world_size - 1)}};
   if (std::any_of(clients.begin(), clients.end(), [&](const Client& other) { return other.rank == rank; }))
     return {{"error", fmt::format("another process is rank {} already", rank)}};

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/graph/op_definition.hpp"
 
@@ -16,9 +17,10 @@ Status check_num_microbatches(int64_t global_batch, int64_t microbatch, int data
   if (number <= Plan::kMostMicrobatches) return Status::ok();
   const int64_t least = (global_batch / data + Plan::kMostMicrobatches - 1) / Plan::kMostMicrobatches;
   return invalid_argument(
-      "train.global_batch_size: {} is {} microbatches of micro_batch_size {} on each of {} replicas, at most {} are "
+      "train.global_batch_size: {} is {} of micro_batch_size {} on each of {}, at most {} are "
       "possible; use a smaller batch, more replicas, or micro_batch_size {} or more",
-      global_batch, number, microbatch, data, Plan::kMostMicrobatches, least);
+      global_batch, counted(number, "microbatch", "microbatches"), microbatch, counted(data, "replica"),
+      Plan::kMostMicrobatches, least);
 }
 
 }  // namespace
@@ -119,7 +121,8 @@ Result<std::vector<std::vector<std::string>>> split_layers(const Graph& graph, i
   auto [first, last] = repeated_range(graph);
   auto repeated = static_cast<int64_t>(last - first);
   if (stages > all)
-    return invalid_argument("parallel.pipeline_parallel_size: {} stages for {} layers; at most {}", stages, all, all);
+    return invalid_argument("parallel.pipeline_parallel_size: {} for {}; at most {}", counted(stages, "stage"),
+                            counted(all, "layer"), all);
   std::vector<int64_t> counts = split;
   if (counts.empty()) {
     auto flops = layer_flops(graph);
@@ -132,7 +135,8 @@ Result<std::vector<std::vector<std::string>>> split_layers(const Graph& graph, i
     counts = balanced_split(costs, stages);
   }
   if (static_cast<int>(counts.size()) != stages)
-    return invalid_argument("parallel.pipeline.split: {} entries for pipeline_parallel_size {}", counts.size(), stages);
+    return invalid_argument("parallel.pipeline.split: {} for pipeline_parallel_size {}",
+                            counted(static_cast<int64_t>(counts.size()), "entry", "entries"), stages);
   for (int64_t count : counts)
     if (count < 0) return invalid_argument("parallel.pipeline.split: {} is negative", count);
   int64_t sum = std::accumulate(counts.begin(), counts.end(), int64_t{0});
@@ -140,9 +144,8 @@ Result<std::vector<std::vector<std::string>>> split_layers(const Graph& graph, i
     counts.front() += static_cast<int64_t>(first);
     counts.back() += all - static_cast<int64_t>(last);
   } else if (sum != all) {
-    return invalid_argument(
-        "parallel.pipeline.split: sum {} is neither the model's {} repeated layers nor all its {} layers", sum,
-        repeated, all);
+    return invalid_argument("parallel.pipeline.split: sum {} is neither the model's {} nor all its {}", sum,
+                            counted(repeated, "repeated layer"), counted(all, "layer"));
   }
   for (int64_t count : counts)
     if (count == 0) return invalid_argument("parallel.pipeline.split: a stage would have no layers");

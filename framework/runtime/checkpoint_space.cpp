@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "framework/base/plural.hpp"
 #include "framework/checkpoint/layout.hpp"
 
 namespace altiplano {
@@ -83,10 +84,11 @@ Result<std::optional<std::string>> check_space(const SpaceForecast& forecast) {
   const int64_t to_come = std::max<int64_t>(0, forecast.most - forecast.there);
   // Divided, not multiplied: the product may be larger than 64 bits.
   if (forecast.each.value == 0 || to_come <= free.value / forecast.each.value) return std::optional<std::string>();
-  return std::optional<std::string>(fmt::format(
-      "checkpoint.dir: {}: {} more checkpoints of {} will lie there, but only {} are free, enough for {}; lower "
-      "checkpoint.keep_last or keep_every, or free some space",
-      forecast.directory, to_come, to_string(forecast.each), to_string(free), free.value / forecast.each.value));
+  return std::optional<std::string>(
+      fmt::format("checkpoint.dir: {}: {} of {} will lie there, but only {} are free, enough for {}; lower "
+                  "checkpoint.keep_last or keep_every, or free some space",
+                  forecast.directory, counted(to_come, "more checkpoint"), to_string(forecast.each), to_string(free),
+                  free.value / forecast.each.value));
 }
 
 }  // namespace altiplano

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <tuple>
 
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 
 namespace altiplano {
@@ -40,12 +41,11 @@ Result<std::string> choose_comm_backend(const std::vector<PluginInfo>& plugins, 
     const auto named = std::find_if(plugins.begin(), plugins.end(),
                                     [&](const PluginInfo& info) { return info.name == name && info.refusal.empty(); });
     if (named == plugins.end() || connects(*named, world_size)) return name;  // an unknown one: the registry says it
-    return invalid_argument(
-        "{}: {} does not connect processes, and the job has {} ranks that are; backends that do: {}", where, name,
-        world_size, names_of(able));
+    return invalid_argument("{}: {} does not connect processes, and the job has {}; backends that do: {}", where, name,
+                            counted(world_size, "rank"), names_of(able));
   }
   if (able.empty())
-    return invalid_argument("{}: no backend connects {} ranks; there is: {}", where, world_size,
+    return invalid_argument("{}: no backend connects {}; there is: {}", where, counted(world_size, "rank"),
                             names_of(backends_that_connect(plugins, 1)));
   const auto order = [&](const PluginInfo& info) {
     const bool is_exact = (info.capabilities & kCommDeterministic) != 0;

@@ -1,7 +1,9 @@
 #pragma once
 // Where the time of a rank's steps goes: seconds of every instruction, summed over steps and by what the instructions
 // do. An instruction's time holds its waiting for what must be complete before it (a collective, a receive).
+#include <array>
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,12 +11,25 @@
 
 namespace altiplano {
 
+/// What kind of work an instruction is. kExchanged: collectives and receives, whose time is that of their transfer and
+/// of the wait for other ranks; which is which no rank knows alone. kBetween: outside of instructions.
+enum class ProfileGroup : uint8_t { kComputed, kMoved, kExchanged, kBetween };
+/// "computed", "moved within the rank", ...
+const char* to_string(ProfileGroup group);
+
 /// All instructions that do the same in the same kind of block, per step.
 struct ProfileRow {
   std::string what;    ///< op kind, or "all_reduce", "send", "copy", ...
   std::string during;  ///< "forward", "backward", "update", ...
   double calls = 0, seconds = 0, flops = 0, bytes = 0;
+  ProfileGroup group = ProfileGroup::kComputed;
 };
+
+/// Seconds of each group, in the order of ProfileGroup.
+std::array<double, 4> seconds_by_group(const std::vector<ProfileRow>& rows);
+/// `rows`, most seconds first, with those below `least_share` of all time in one row at the end, "12 more". One such
+/// row alone stays as it is.
+std::vector<ProfileRow> with_small_rows_folded(std::vector<ProfileRow> rows, double least_share);
 
 class StepProfile {
  public:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/sharding/dims.hpp"
 #include "framework/sharding/tensor_parallel.hpp"
@@ -100,7 +101,7 @@ std::vector<Change> possible_changes(const PlanRequest& request, const DegreePla
         std::string text =
             fmt::format("parallel: {{tensor_parallel_size: {}, pipeline_parallel_size: {}}}, train.micro_batch_size: 1",
                         tensor, pipeline);
-        if (ranks != request.num_ranks) text += fmt::format(", on {} ranks", ranks);
+        if (ranks != request.num_ranks) text += ", on " + counted(ranks, "rank");
         changes.push_back({text, o, ranks});
       }
     }
@@ -178,8 +179,8 @@ Status does_not_fit(const PlanRequest& request, const DegreePlanOptions& options
     return infeasible("no feasible plan: {} Smallest change that fits:\n    {}   ({} per rank)", text, change.text,
                       to_string(peak));
   }
-  return infeasible("no feasible plan: {} No change of microbatch, ZeRO stage, degrees or up to {} ranks would fit.",
-                    text, 8 * request.num_ranks);
+  return infeasible("no feasible plan: {} No change of microbatch, ZeRO stage, degrees or up to {} would fit.", text,
+                    counted(8 * request.num_ranks, "rank"));
 }
 
 }  // namespace altiplano

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/runtime/data/sample_order.hpp"
 #include "framework/storage/input_file.hpp"
@@ -128,9 +129,10 @@ Status BatchSource::split_file(Source& source) {
   if (!by_fraction || all == 0) return Status::ok();
   source.validation = {begin, wanted == 0 ? 0 : source.windows.num_from(begin)};
   if (source.validation.count > 0) return Status::ok();
-  return invalid_argument("{}: {} of the {} samples of {} tokens in {} leaves none for validation; enough: {:.3g}",
-                          options_.fraction_key, options_.validation_fraction, all, seq,
-                          source.windows.file().info().path, (seq > 1 ? 1.01 : 2.01) / static_cast<double>(all));
+  return invalid_argument("{}: {} of the {} of {} in {} leaves none for validation; enough: {:.3g}",
+                          options_.fraction_key, options_.validation_fraction, counted(all, "sample"),
+                          counted(seq, "token"), source.windows.file().info().path,
+                          (seq > 1 ? 1.01 : 2.01) / static_cast<double>(all));
 }
 
 Status BatchSource::check_sizes() const {
@@ -139,24 +141,22 @@ Status BatchSource::check_sizes() const {
     const TokenFileInfo& info = source.windows.file().info();
     if (source.training.count > 0) continue;
     return invalid_argument(
-        "{}: {} has {} token{}, one sample of train.seq_length {} needs {}; use shorter samples or "
-        "more text",
-        options_.train_key, info.path, info.num_tokens, info.num_tokens == 1 ? "" : "s", seq, seq + 1);
+        "{}: {} has {}, one sample of train.seq_length {} needs {}; use shorter samples or more text",
+        options_.train_key, info.path, counted(info.num_tokens, "token"), seq, seq + 1);
   }
   if (!train_.empty() && num_training_samples() < options_.global_batch_size) {
     int64_t all = 0;
     for (const Source& source : train_) all += source.windows.num_whole();
     if (all >= options_.global_batch_size && all > num_training_samples())
       return invalid_argument(
-          "{}: {} of the {} samples of {} tokens leaves {} for training, one step needs global_batch_size {}; at most "
-          "{:.3g}",
-          options_.fraction_key, options_.validation_fraction, all, seq, num_training_samples(),
-          options_.global_batch_size, largest_fraction(all, options_.global_batch_size));
+          "{}: {} of the {} of {} leaves {} for training, one step needs global_batch_size {}; at most {:.3g}",
+          options_.fraction_key, options_.validation_fraction, counted(all, "sample"), counted(seq, "token"),
+          num_training_samples(), options_.global_batch_size, largest_fraction(all, options_.global_batch_size));
     return invalid_argument(
-        "{}: {} samples of {} tokens, global_batch_size {}: one step needs a whole batch; use a smaller "
-        "train.global_batch_size or train.seq_length, or more text ({} has {} tokens)",
-        options_.train_key, num_training_samples(), seq, options_.global_batch_size, training_name(),
-        num_training_tokens());
+        "{}: {} of {}, global_batch_size {}: one step needs a whole batch; use a smaller "
+        "train.global_batch_size or train.seq_length, or more text ({} has {})",
+        options_.train_key, counted(num_training_samples(), "sample"), counted(seq, "token"),
+        options_.global_batch_size, training_name(), counted(num_training_tokens(), "token"));
   }
   if (own_validation_ && own_validation_->validation.count == 0) {
     return invalid_argument("{}: {} has 1 token; the loss of a prediction needs 2", options_.validation_key,

@@ -40,10 +40,9 @@ BOOST_AUTO_TEST_CASE(deterministic_backends_come_first_then_those_beside_the_lib
 }
 
 BOOST_AUTO_TEST_CASE(a_backend_that_cannot_connect_the_ranks_is_refused_with_those_that_can) {
-  BOOST_TEST(
-      choice({kThreads, kProcesses, kLoose}, "threads", 2) ==
-      "refused: job.yaml:3:8: comm.backend: comm/threads does not connect processes, and the job has 2 ranks that "
-      "are; backends that do: a_loose_one, processes");
+  BOOST_TEST(choice({kThreads, kProcesses, kLoose}, "threads", 2) ==
+             "refused: job.yaml:3:8: comm.backend: comm/threads does not connect processes, and the job has 2 ranks; "
+             "backends that do: a_loose_one, processes");
   BOOST_TEST(choice({kThreads}, "auto", 2) ==
              "refused: job.yaml:3:8: comm.backend: no backend connects 2 ranks; there is: threads");
 }

@@ -59,6 +59,36 @@ BOOST_AUTO_TEST_CASE(instructions_that_do_the_same_are_one_row_per_step) {
   BOOST_TEST(rows[3].seconds == 0.15, boost::test_tools::tolerance(1e-12));
 }
 
+BOOST_AUTO_TEST_CASE(seconds_are_summed_by_what_the_instructions_are) {
+  std::vector<ProfileRow> rows(4);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i].seconds = 1.0 + static_cast<double>(i);
+  rows[1].group = ProfileGroup::kMoved;
+  rows[2].group = ProfileGroup::kExchanged;
+  rows[3].group = ProfileGroup::kComputed;
+  const auto seconds = seconds_by_group(rows);
+  BOOST_TEST(seconds[0] == 5);
+  BOOST_TEST(seconds[1] == 2);
+  BOOST_TEST(seconds[2] == 3);
+  BOOST_TEST(seconds[3] == 0);
+}
+
+BOOST_AUTO_TEST_CASE(small_rows_become_one_but_a_single_one_stays) {
+  std::vector<ProfileRow> rows(4);
+  const double seconds[] = {90, 8, 1.5, 0.5};
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i].what = "op" + std::to_string(i);
+    rows[i].calls = 2;
+    rows[i].seconds = seconds[i];
+  }
+  const auto folded = with_small_rows_folded(rows, 0.02);
+  BOOST_REQUIRE(folded.size() == 3u);
+  BOOST_TEST(folded[1].what == "op1");
+  BOOST_TEST(folded[2].what == "2 more");
+  BOOST_TEST(folded[2].calls == 4);
+  BOOST_TEST(folded[2].seconds == 2);
+  BOOST_TEST(with_small_rows_folded(rows, 0.01).size() == 4u);
+}
+
 BOOST_AUTO_TEST_CASE(a_clock_without_a_profile_does_nothing_and_with_one_adds_its_life) {
   const Program p = program();
   StepProfile profile(p);
