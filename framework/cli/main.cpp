@@ -6,10 +6,12 @@
 #include <csignal>
 #include <cstring>
 #include <sstream>
+#include <vector>
 
 #include "framework/base/console.hpp"
 #include "framework/base/text.hpp"
 #include "framework/cli/commands.hpp"
+#include "framework/launch/openmp_waiting.hpp"
 
 namespace altiplano {
 namespace {
@@ -94,33 +96,49 @@ int refuse_usage(const CLI::App& app, const std::string& what, int argc, char** 
 }
 
 int usage_mistake(CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {  // --help, --version
+  const std::string command = command_mistake(app, argc, argv);  // also with --help behind it
+  if (command.empty() && error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {  // --help, --version
     std::ostringstream out, err;
     const int code = app.exit(error, out, err);
     print_out_text(out.str());
     return code;
   }
-  const std::string command = command_mistake(app, argc, argv);
   return refuse_usage(app, command.empty() ? error.what() : command, argc, argv);
 }
 
-/// Training is not done for what it prints; every other command has failed when that did not arrive. A reader that has
-/// seen enough (`| head`) is told nothing.
+/// What did not arrive is a failure of the command. A reader that has seen enough (`| head`) is told nothing. Training
+/// is not done for what it prints: where nobody reads (a closed console, a reader that has gone) it is done all the
+/// same.
 int with_output(const CLI::App& app, int exit_code) {
   flush_out();
+  const int error = output_error();
   const bool trains = app.got_subcommand("launch") || app.got_subcommand("train");
-  if (output_error() == 0 || trains) return exit_code;
-  const Status lost = runtime_failure("stdout: {}", std::strerror(output_error()));
-  if (output_error() != EPIPE) report(lost);
+  if (error == 0 || (trains && (error == EPIPE || error == EBADF))) return exit_code;
+  const Status lost = runtime_failure("stdout: {}{}", std::strerror(error),
+                                      trains && exit_code == 0 ? "; the run itself is done and saved" : "");
+  if (error != EPIPE) report(lost);
   return exit_code == 0 ? exit_code_of(lost.code()) : exit_code;
 }
 
-int run(int argc, char** argv) {
+/// `altiplano help ckpt ls` is `altiplano ckpt ls --help`.
+std::vector<char*> with_help_as_option(int argc, char** argv) {
+  static char help[] = "--help";
+  std::vector<char*> words(argv, argv + argc);
+  if (argc > 1 && std::strcmp(argv[1], "help") == 0) {
+    words.erase(words.begin() + 1);
+    words.push_back(help);
+  }
+  return words;
+}
+
+int run(std::vector<char*> words) {
+  const auto argc = static_cast<int>(words.size());
+  char** const argv = words.data();
   int exit_code = 0;
   CLI::App app{"Altiplano trains neural networks under any parallel plan.", "altiplano"};
   app.set_version_flag("--version", "altiplano " ALTIPLANO_VERSION);
   app.require_subcommand(1);
-  app.footer("\n`altiplano COMMAND --help` shows a command's options and examples.");
+  app.footer("\n`altiplano COMMAND --help`, or `altiplano help COMMAND`, shows a command's options and examples.");
   add_commands(app, exit_code);
   refuse_empty_values(app);
   if (const std::string empty = empty_assignment(argc, argv); !empty.empty())
@@ -139,5 +157,6 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is an error like a full disk, not a death
   altiplano::guard_console();
-  return altiplano::run(argc, argv);
+  altiplano::bound_openmp_waiting();
+  return altiplano::run(altiplano::with_help_as_option(argc, argv));
 }

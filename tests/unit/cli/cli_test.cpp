@@ -51,6 +51,18 @@ BOOST_AUTO_TEST_CASE(every_help_page_has_examples) {
   BOOST_TEST(run_altiplano("--help").exit_code == 0);
 }
 
+BOOST_AUTO_TEST_CASE(help_as_a_command_shows_the_same_pages) {
+  for (const char* command : {"", "launch", "ckpt ls", "config"}) {
+    const auto asked = run_altiplano(std::string("help ") + command),
+               page = run_altiplano(command + std::string(" --help"));
+    BOOST_TEST(asked.exit_code == 0, asked.output);
+    BOOST_TEST(asked.output == page.output, command);
+  }
+  const auto unknown = run_altiplano("help lanch");
+  BOOST_TEST(unknown.exit_code == 2, unknown.output);
+  BOOST_TEST(contains(unknown.output, "error: unknown command lanch; did you mean launch?"), unknown.output);
+}
+
 BOOST_AUTO_TEST_CASE(the_version_is_printed) {
   auto result = run_altiplano("--version");
   BOOST_TEST(result.exit_code == 0);
