@@ -67,8 +67,11 @@ Result<PrunePlan> plan_prune(const std::string& directory, const KeepRule& rule,
   if (plan.kept.empty() && plan.damaged.empty())
     return Status(StatusCode::kNoCheckpoint, fmt::format("{}: has no folder named step-<number>", directory));
   if (without.size() == runs.size())
-    return Status(StatusCode::kNoCheckpoint, fmt::format("{}: none of its {} checkpoints is whole; nothing is removed",
-                                                         directory, plan.damaged.size()));
+    return Status(StatusCode::kNoCheckpoint,
+                  fmt::format("{}: {}; nothing is removed", directory,
+                              plan.damaged.size() == 1
+                                  ? "its only checkpoint is not whole"
+                                  : fmt::format("none of its {} checkpoints is whole", plan.damaged.size())));
   if (removes_damaged && !without.empty())
     return Status(StatusCode::kNoCheckpoint,
                   fmt::format("{}: run {} has no checkpoint that is whole, so that its damaged ones stay; leave out "

@@ -8,10 +8,12 @@
 #include <filesystem>
 #include <map>
 
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/checkpoint/layout.hpp"
 #include "framework/checkpoint/retention.hpp"
 #include "framework/checkpoint/shard_check.hpp"
+#include "framework/storage/file_kind.hpp"
 
 namespace altiplano {
 namespace {
@@ -160,7 +162,8 @@ std::vector<SkippedCheckpoint> unfinished_saves(const std::string& directory, in
     std::error_code error;
     const auto files = std::distance(fs::directory_iterator(path, error), {});
     unfinished.push_back(
-        {path, *step, fmt::format("{}: the save of step {} never finished; it left {} files", path, *step, files)});
+        {path, *step,
+         fmt::format("{}: the save of step {} never finished; it left {}", path, *step, counted(files, "file"))});
   }
   return unfinished;
 }
@@ -191,10 +194,11 @@ Result<FoundCheckpoint> newest_complete(const std::string& directory, CheckLevel
   found.skipped.insert(found.skipped.begin(), unreadable.begin(), unreadable.end());
   found.unfinished = unfinished_saves(directory, step);
   if (found.checkpoint || found.skipped.empty()) return found;
-  return no_checkpoint(
-      fmt::format("{}: none of its {} checkpoints can be used; to start afresh use train.resume: none and another "
-                  "checkpoint.dir:{}",
-                  directory, found.skipped.size(), listed(found.skipped)));
+  const size_t count = found.skipped.size();
+  const std::string what =
+      count == 1 ? "its only checkpoint cannot be used" : fmt::format("none of its {} checkpoints can be used", count);
+  return no_checkpoint(fmt::format("{}: {}; to start afresh use train.resume: none and another checkpoint.dir:{}",
+                                   directory, what, listed(found.skipped)));
 }
 
 bool is_denied(const std::string& path, int mode) {
@@ -292,6 +296,7 @@ Result<FoundCheckpoint> find_checkpoint(const std::string& directory, const std:
   ALTIPLANO_RETURN_IF_ERROR(check_permissions(resume == "auto" || resume == "must" ? directory : resume));
   if (resume == "auto") return newest_complete(directory, level, excluded);
   if (resume == "must") return required(newest_complete(directory, level, excluded), directory);
+  ALTIPLANO_RETURN_IF_ERROR(check_file_kind(resume, FileKind::kCheckpoint));
   return at_path(resume, level, excluded);
 }
 

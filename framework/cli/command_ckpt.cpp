@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "framework/base/console.hpp"
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/base/units.hpp"
 #include "framework/checkpoint/compare.hpp"
@@ -16,6 +17,7 @@
 #include "framework/cli/commands.hpp"
 #include "framework/runtime/resume_settings.hpp"
 #include "framework/storage/atomic_file.hpp"
+#include "framework/storage/file_kind.hpp"
 
 namespace altiplano {
 namespace {
@@ -87,9 +89,8 @@ void print_tensors(const Manifest& manifest) {
   }
   print_out("tensors     {}\n", tensors.size());
   for (const auto& [name, summary] : tensors) {
-    print_out("  {:<40} {:<5} {:<18} {:<16} {} box{}\n", name, to_string(summary.first->dtype),
-              to_string(summary.first->global), summary.first->role, summary.num_boxes,
-              summary.num_boxes == 1 ? "" : "es");
+    print_out("  {:<40} {:<5} {:<18} {:<16} {}\n", name, to_string(summary.first->dtype),
+              to_string(summary.first->global), summary.first->role, counted(summary.num_boxes, "box", "boxes"));
   }
 }
 
@@ -107,10 +108,10 @@ Status inspect(const CkptArguments& arguments) {
   const Manifest& manifest = found.checkpoint->manifest();
   const CheckpointInfo& info = manifest.info;
   print_out("checkpoint  {}\n", found.checkpoint->path());
-  print_out("step        {}, {} samples consumed\n", info.step, with_thousands(info.samples_consumed));
+  print_out("step        {}, {} consumed\n", info.step, counted(info.samples_consumed, "sample"));
   print_out("run         {}, start {} of it, written by Altiplano {}\n", info.run_id, info.attempt,
             manifest.written_by);
-  print_out("shards      {} of {} ranks, {}\n", manifest.shards.size(), info.world_size,
+  print_out("shards      {} of {}, {}\n", manifest.shards.size(), counted(info.world_size, "rank"),
             to_string(Bytes(manifest.num_bytes())));
   print_out("model       {}\n", info.model_fingerprint);
   for (const auto& [field, value] : info.architecture) print_out("  {}: {}\n", field, value);
@@ -138,7 +139,7 @@ Status verify(const CkptArguments& arguments) {
   }
   if (num_checked == 0) return no_checkpoints_in(arguments.path);
   if (num_damaged == 0) return Status::ok();
-  return runtime_failure("{} of {} checkpoints damaged", num_damaged, num_checked);
+  return runtime_failure("{} of {} damaged", num_damaged, counted(static_cast<int64_t>(num_checked), "checkpoint"));
 }
 
 /// One checkpoint, or the newest of a folder, every byte checked.
@@ -158,14 +159,15 @@ Status diff(const CkptArguments& arguments) {
     num_beyond += !tensor.what.empty() || tensor.largest > arguments.tolerance;
     print_out("  {:<40} {}\n", tensor.name,
               !tensor.what.empty() ? tensor.what
-                                   : fmt::format("{} elements differ, by {:.3g} at most",
-                                                 with_thousands(tensor.num_differing), tensor.largest));
+                                   : fmt::format("{} {}, by {:.3g} at most", counted(tensor.num_differing, "element"),
+                                                 plural(tensor.num_differing, "differs", "differ"), tensor.largest));
   }
   print_out("tensors     {} of {} the same, bit by bit\n", difference.num_tensors - difference.tensors.size(),
             difference.num_tensors);
   if (num_beyond == 0) return Status::ok();
-  return runtime_failure("{} of {} tensors differ by more than {}", num_beyond, difference.num_tensors,
-                         arguments.tolerance);
+  return runtime_failure("{} of {} {} by more than {}", num_beyond,
+                         counted(static_cast<int64_t>(difference.num_tensors), "tensor"),
+                         plural(static_cast<int64_t>(num_beyond), "differs", "differ"), arguments.tolerance);
 }
 
 Status prune(const CkptArguments& arguments) {
@@ -196,7 +198,7 @@ Status check_is_folder(const std::string& path) {
   const fs::file_status status = fs::status(path, error);
   if (status.type() == fs::file_type::not_found) return invalid_argument("{}: there is no such folder", path);
   if (error) return invalid_argument("{}: cannot be read: {}", path, error.message());
-  if (fs::is_directory(status)) return Status::ok();
+  if (fs::is_directory(status)) return check_file_kind(path, FileKind::kCheckpoint);
   return invalid_argument("{}: is no folder; a checkpoint is a folder named step-<number>", path);
 }
 

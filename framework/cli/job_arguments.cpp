@@ -39,6 +39,7 @@ Result<JobConfig> load_job(const JobArguments& arguments, bool prints_notices) {
   };
   ALTIPLANO_ASSIGN(JobConfig job, load_job_config({.file = arguments.file,
                                                    .overrides = arguments.overrides,
+                                                   .flags = arguments.flags,
                                                    .uses_validation = arguments.uses_validation},
                                                   model_records));
   const auto& folders = job.options.get_strings("plugins.path");
@@ -67,7 +68,7 @@ void add_train_start(CLI::App& command, TrainStart& start) {
 }
 
 Result<JobConfig> load_training_job(JobArguments arguments, const TrainStart& start, bool prints_notices) {
-  if (!start.resume.empty()) arguments.overrides.push_back("train.resume=" + start.resume);
+  if (!start.resume.empty()) arguments.flags.emplace_back("--resume", "train.resume=" + start.resume);
   ALTIPLANO_ASSIGN(JobConfig config, load_job(arguments, prints_notices));
   ALTIPLANO_RETURN_IF_ERROR(require_keys(config, {"data.train"}, "train"));
   return config;

@@ -12,9 +12,10 @@ namespace altiplano {
 
 struct JobArguments {
   std::string file;
-  std::vector<std::string> overrides;    ///< "train.max_steps=20"
-  std::vector<std::string> plugin_path;  ///< folders
-  bool uses_validation = true;           ///< false: the job's own validation data are not needed
+  std::vector<std::string> overrides;                      ///< "train.max_steps=20"
+  std::vector<std::pair<std::string, std::string>> flags;  ///< {"--resume", "train.resume=must"}
+  std::vector<std::string> plugin_path;                    ///< folders
+  bool uses_validation = true;                             ///< false: the job's own validation data are not needed
 };
 
 /// `arguments` must live until the command has run.

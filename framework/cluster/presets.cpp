@@ -5,6 +5,7 @@
 #include <set>
 
 #include "framework/base/text.hpp"
+#include "framework/storage/file_kind.hpp"
 #include "framework/storage/input_file.hpp"
 
 namespace altiplano {
@@ -37,6 +38,8 @@ std::vector<std::string> cluster_preset_names() {
 }
 
 static Result<Cluster> read_cluster_file(const std::string& path) {
+  if (const Status kind = check_file_kind(path, FileKind::kCluster); !kind)
+    return invalid_argument("cluster: {}", kind.message());
   auto text = read_input_file(path, kMostWrittenBytes);
   if (!text) return invalid_argument("cluster: {}", text.status().message());
   return Cluster::from_yaml(*text, path);

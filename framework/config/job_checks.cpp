@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "framework/base/plural.hpp"
 #include "framework/base/quantity.hpp"
 #include "framework/base/text.hpp"
 #include "framework/base/time_limit.hpp"
@@ -97,8 +98,8 @@ Status check_learning_rate(const Options& options) {
   int64_t warmup = options.get_int("lr_scheduler.warmup_steps"),
           decay = value_or_zero(options, "lr_scheduler.decay_steps");
   if (decay > 0 && decay < warmup) {
-    return invalid_argument("{}: {} is before the end of the {} warm-up steps; expected at least {}",
-                            options.where("lr_scheduler.decay_steps"), decay, warmup, warmup);
+    return invalid_argument("{}: {} is before the end of the {}; expected at least {}",
+                            options.where("lr_scheduler.decay_steps"), decay, counted(warmup, "warm-up step"), warmup);
   }
   return Status::ok();
 }
@@ -108,8 +109,9 @@ Status check_split(const Options& options) {
   auto stages = options.get_int("parallel.pipeline_parallel_size");
   const auto& split = options.get_ints("parallel.pipeline.split");
   if (static_cast<int64_t>(split.size()) == stages) return Status::ok();
-  return invalid_argument("{}: {} numbers for pipeline_parallel_size {}; expected one number of layers per stage",
-                          options.where("parallel.pipeline.split"), split.size(), stages);
+  return invalid_argument("{}: {} for pipeline_parallel_size {}; expected one number of layers per stage",
+                          options.where("parallel.pipeline.split"),
+                          counted(static_cast<int64_t>(split.size()), "number"), stages);
 }
 
 Status check_resume(const Options& options) {
@@ -169,8 +171,21 @@ Status check_memory(const Options& options) {
 void note_long_warmup(const Options& options, std::vector<std::string>& notices) {
   int64_t warmup = options.get_int("lr_scheduler.warmup_steps"), steps = options.get_int("train.max_steps");
   if (warmup < steps) return;
-  notices.push_back(fmt::format("{}: {} of {} steps are warm-up: the learning rate never decays",
-                                options.where("lr_scheduler.warmup_steps"), std::min(warmup, steps), steps));
+  notices.push_back(fmt::format("{}: {} of {} {} warm-up: the learning rate never decays",
+                                options.where("lr_scheduler.warmup_steps"), std::min(warmup, steps),
+                                counted(steps, "step"), plural(steps, "is", "are")));
+}
+
+/// Beyond decay_steps the rate stays at min_lr; at 0 the steps that are left cost time and change nothing.
+void note_rate_of_zero(const Options& options, std::vector<std::string>& notices) {
+  if (options.get_string("lr_scheduler.name") == "constant" || options.get_float("lr_scheduler.min_lr") > 0) return;
+  const int64_t decay = options.get_int("lr_scheduler.decay_steps"), steps = options.get_int("train.max_steps");
+  const int64_t first = std::max(decay, options.get_int("lr_scheduler.warmup_steps") + 1);
+  if (first >= steps) return;  // the very last step has it anyway
+  notices.push_back(fmt::format(
+      "{}: the learning rate is 0 from step {} on: {} of {} {} nothing; set it to {} or more, or lr_scheduler.min_lr",
+      options.where("lr_scheduler.decay_steps"), first, steps - first + 1, counted(steps, "step"),
+      plural(steps - first + 1, "trains", "train"), steps));
 }
 
 void derive_defaults(Options& options) {
@@ -242,6 +257,7 @@ Status check_job(Options& options, std::vector<std::string>& notices, bool uses_
   }
   if (!refusals.empty()) return {StatusCode::kInvalidArgument, join(refusals, "\n")};
   note_long_warmup(options, notices);
+  note_rate_of_zero(options, notices);
   return Status::ok();
 }
 

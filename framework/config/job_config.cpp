@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "framework/base/text.hpp"
+#include "framework/storage/file_kind.hpp"
 
 namespace altiplano {
 namespace {
@@ -22,6 +23,7 @@ void read_all(OptionReader& reader, const JobSource& source) {
     reader.read_file(source.file);
   }
   for (const auto& assignment : source.overrides) reader.read_assignment(assignment);
+  for (const auto& [flag, assignment] : source.flags) reader.read_assignment(assignment, flag);
 }
 
 /// First reading: only what is needed to find the model's records. Problems show up again in the second.
@@ -69,6 +71,7 @@ std::string with_file(const JobConfig& job, const std::string& refusals) {
 }  // namespace
 
 Result<JobConfig> load_job_config(const JobSource& source, const ModelRecords& model_records) {
+  if (!source.text) ALTIPLANO_RETURN_IF_ERROR(check_file_kind(source.file, FileKind::kJob));
   const ModelChoice choice = choose_model(source);
   Status unknown_model;
   std::vector<OptionRecord> own;

@@ -41,6 +41,8 @@ struct JobSource {
   std::string file;  ///< name for messages; read from disk unless `text` is given
   std::optional<std::string> text = {};
   std::vector<std::string> overrides = {};  ///< "train.max_steps=20"
+  /// Options of a command that stand for a key: {"--resume", "train.resume=must"}. Messages name the option.
+  std::vector<std::pair<std::string, std::string>> flags = {};
   VariableLookup lookup = environment_variable;
   bool uses_validation = true;  ///< false: the job's own validation data are not used, and not checked
 };

@@ -76,12 +76,13 @@ YamlNodePointer scalar_node(const std::string& text) {
 }  // namespace
 
 OptionOrigin OptionReader::Source::at(int line, int column) const {
-  if (file.empty()) return {.source = "--set"};
+  if (file.empty()) return {.source = flag};
   return {.file = file, .line = line, .column = column, .source = "file"};
 }
 
 std::string OptionReader::Source::start(int line, int column, const std::string& key) const {
-  return file.empty() ? "--set " + key : fmt::format("{}:{}:{}: {}", file, line, column, key);
+  if (file.empty()) return start_of_message({.source = flag}, key);
+  return fmt::format("{}:{}:{}: {}", file, line, column, key);
 }
 
 OptionReader::OptionReader(std::vector<OptionRecord> records, std::vector<Shorthand> shorthands, VariableLookup lookup)
@@ -115,7 +116,7 @@ void OptionReader::read_text(const std::string& text, const std::string& file) {
   add_problem(1, 1, fmt::format("{}:1:1: {}, expected sections: {}", file, got, join(keys_of_section(""), ", ")));
 }
 
-void OptionReader::read_assignment(const std::string& assignment) {
+void OptionReader::read_assignment(const std::string& assignment, const std::string& flag) {
   size_t equals = assignment.find('=');
   std::string key = trim(assignment.substr(0, equals));
   std::string text = equals == std::string::npos ? "" : trim(assignment.substr(equals + 1));
@@ -137,7 +138,7 @@ void OptionReader::read_assignment(const std::string& assignment) {
     entry.value = document.root;
   }
   places_.clear();
-  read_entry(entry, key, Source{});
+  read_entry(entry, key, Source{.file = {}, .flag = flag});
 }
 
 void OptionReader::check_required(const std::string& file) {

@@ -39,8 +39,8 @@ class OptionReader {
   /// `file` is the name for messages.
   void read_text(const std::string& text, const std::string& file);
   void read_file(const std::string& file);
-  /// "train.max_steps=20": overrides what a file gave.
-  void read_assignment(const std::string& assignment);
+  /// "train.max_steps=20": overrides what a file gave. `flag`: the option by which it was given, for messages.
+  void read_assignment(const std::string& assignment, const std::string& flag = "--set");
   /// Refuses required keys that nothing gave; `file` starts the message.
   void check_required(const std::string& file);
 
@@ -52,7 +52,8 @@ class OptionReader {
 
  private:
   struct Source {
-    std::string file;  ///< empty: --set
+    std::string file;            ///< empty: the command line
+    std::string flag = "--set";  ///< of the command line
     OptionOrigin at(int line, int column) const;
     std::string start(int line, int column, const std::string& key) const;
   };

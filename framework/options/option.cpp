@@ -133,11 +133,6 @@ struct Fits {
   }
 };
 
-std::string start_of_message(const OptionOrigin& origin, const std::string& key) {
-  if (!origin.file.empty()) return fmt::format("{}: {}", origin.to_string(), key);
-  return origin.source == "--set" ? "--set " + key : key;
-}
-
 }  // namespace
 
 std::string to_string(const OptionValue& value) {
@@ -168,6 +163,12 @@ Status expected_but_got(const std::string& where, const std::string& got, const 
     if (auto near = did_you_mean(got, record.choices)) hint = fmt::format("; did you mean {}?", *near);
   }
   return invalid_argument("{}: got {}, expected {}{}", where, got, expected_text(record), hint);
+}
+
+std::string start_of_message(const OptionOrigin& origin, const std::string& key) {
+  if (!origin.file.empty()) return fmt::format("{}: {}", origin.to_string(), key);
+  if (origin.source == "--set") return "--set " + key;
+  return origin.source.starts_with("--") ? origin.source : key;
 }
 
 std::string OptionOrigin::to_string() const {

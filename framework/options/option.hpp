@@ -70,6 +70,10 @@ struct OptionOrigin {
   std::vector<std::pair<int, int>> items = {};  ///< line and column of each entry of a list or map in `file`
 };
 
+/// How a message about a key starts: "job.yaml:18:22: train.max_steps", "--set train.max_steps", "--resume" for an
+/// option of a command that stands for one key, or the key alone.
+std::string start_of_message(const OptionOrigin& origin, const std::string& key);
+
 /// Values by key, checked against records. A missing key is its record's default.
 class Options {
  public:

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "framework/storage/file_kind.hpp"
 #include "framework/storage/file_lock.hpp"
 #include "framework/storage/input_file.hpp"
 
@@ -71,6 +72,11 @@ struct Trial {
     return invalid_argument("{}: the folder {} cannot be written: {}; set {} to one that can", options.where(key), path,
                             why, key);
   }
+  /// A folder of something else gets no run into it, and no checkpoints.
+  Status kind(const char* key, const std::string& path, FileKind wanted) const {
+    const Status right = check_file_kind(path, wanted);
+    return right ? right : invalid_argument("{}: {}", options.where(key), right.message());
+  }
   Status file(const std::string& path) const {
     const std::string why = why_not_appended(path);
     if (why.empty()) return Status::ok();
@@ -83,10 +89,15 @@ struct Trial {
 
 Status check_can_write(const Options& options, int ranks, RunFolder use) {
   const Trial trial{options, use};
-  const std::string run = options.get_string("run.dir"), logs = run + "/logs";
+  const std::string run = options.get_string("run.dir"), logs = run + "/logs",
+                    checkpoints = options.get_string("checkpoint.dir");
+  if (checkpoints != run) {  // who puts both into one folder may do so
+    ALTIPLANO_RETURN_IF_ERROR(trial.kind("run.dir", run, FileKind::kRun));
+    ALTIPLANO_RETURN_IF_ERROR(trial.kind("checkpoint.dir", checkpoints, FileKind::kCheckpoints));
+  }
   ALTIPLANO_RETURN_IF_ERROR(trial.folder("run.dir", run));
   ALTIPLANO_RETURN_IF_ERROR(trial.folder("run.dir", logs));
-  ALTIPLANO_RETURN_IF_ERROR(trial.folder("checkpoint.dir", options.get_string("checkpoint.dir")));
+  ALTIPLANO_RETURN_IF_ERROR(trial.folder("checkpoint.dir", checkpoints));
   for (const char* name : {"metrics.jsonl", "lock"})
     ALTIPLANO_RETURN_IF_ERROR(trial.file(fmt::format("{}/{}", run, name)));
   for (int rank = 0; rank < ranks; ++rank)

@@ -6,6 +6,7 @@
 #include "framework/runtime/data/token_file.hpp"
 #include "framework/runtime/data/token_format.hpp"
 #include "framework/runtime/data/utf8.hpp"
+#include "framework/storage/file_kind.hpp"
 #include "framework/storage/input_file.hpp"
 #include "framework/storage/removed_on_signal.hpp"
 
@@ -152,6 +153,7 @@ Result<TokenFileInfo> pack_text(const PackOptions& options, const Tokenizer& tok
   if (options.inputs.empty()) return invalid_argument("data pack: no text files given");
   for (const std::string& path : options.inputs) {
     ALTIPLANO_RETURN_IF_ERROR(check_input_file(path));
+    ALTIPLANO_RETURN_IF_ERROR(check_file_kind(path, FileKind::kText));
     std::error_code error;
     if (std::filesystem::equivalent(path, options.output, error))
       return invalid_argument("data pack: the output {} is one of the text files", options.output);

@@ -4,8 +4,10 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "framework/base/plural.hpp"
 #include "framework/runtime/data/token_format.hpp"
 #include "framework/storage/checksum.hpp"
+#include "framework/storage/file_kind.hpp"
 #include "framework/storage/input_file.hpp"
 
 namespace altiplano {
@@ -82,8 +84,8 @@ Status check_datasets(const Hdf5File& file, TokenFileInfo& info) {
   if (info.num_tokens == 0) return invalid_argument("{}: has no tokens", file.path());
   info.num_documents = documents.extents[0];
   if (info.num_documents > info.num_tokens) {
-    return invalid_argument("{}: has {} documents and {} tokens; pack the text again", file.path(), info.num_documents,
-                            info.num_tokens);
+    return invalid_argument("{}: has {} and {}; pack the text again", file.path(),
+                            counted(info.num_documents, "document"), counted(info.num_tokens, "token"));
   }
   return Status::ok();
 }
@@ -101,6 +103,7 @@ Status check_numbers(const TokenFileInfo& info) {
 
 Result<TokenFile> TokenFile::open(const std::string& path) {
   ALTIPLANO_RETURN_IF_ERROR(check_input_file(path));
+  ALTIPLANO_RETURN_IF_ERROR(check_file_kind(path, FileKind::kData));
   ALTIPLANO_ASSIGN(Hdf5File file, Hdf5File::open(path));
   ALTIPLANO_RETURN_IF_ERROR(check_format(file));
   TokenFileInfo info;

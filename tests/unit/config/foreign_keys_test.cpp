@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(a_deepspeed_file_means_what_it_means_there) {
       "train_batch_size: 64\ntrain_micro_batch_size_per_gpu: 4\ngradient_clipping: 0.5\nbf16: {enabled: true}\n"
       "zero_optimization: {stage: 0}\n"
       "optimizer: {type: AdamW, params: {lr: 1e-3, betas: [0.8, 0.9], eps: 1e-7, weight_decay: 0.01}}\n"
-      "scheduler: {type: WarmupDecayLR, params: {warmup_num_steps: 2, total_num_steps: 8}}\n");
+      "scheduler: {type: WarmupDecayLR, params: {warmup_num_steps: 2, total_num_steps: 12}}\n");
   BOOST_TEST_REQUIRE(job.is_ok(), job.status().message());
   const Options& o = job->options;
   BOOST_TEST(o.get_int("train.global_batch_size") == 64);
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(a_deepspeed_file_means_what_it_means_there) {
   BOOST_TEST(o.get_string("optimizer.name") == "adamw");
   BOOST_TEST(o.get_floats("optimizer.betas")[0] == 0.8);
   BOOST_TEST(o.get_string("lr_scheduler.name") == "linear");
-  BOOST_TEST(o.get_int("lr_scheduler.decay_steps") == 8);
+  BOOST_TEST(o.get_int("lr_scheduler.decay_steps") == 12);
   BOOST_TEST(job->notices.size() == 13U);
 }
 

@@ -169,6 +169,26 @@ BOOST_AUTO_TEST_CASE(a_run_that_is_all_warmup_is_noticed) {
              "job.yaml:6:30: lr_scheduler.warmup_steps: 10 of 10 steps are warm-up: the learning rate never decays");
 }
 
+BOOST_AUTO_TEST_CASE(steps_at_a_learning_rate_of_0_are_noticed) {
+  JobConfig job = loaded(kSmallest + "lr_scheduler: {decay_steps: 7}\n");
+  BOOST_TEST_REQUIRE(job.notices.size() == 1U);
+  BOOST_TEST(job.notices[0] ==
+             "job.yaml:6:29: lr_scheduler.decay_steps: the learning rate is 0 from step 7 on: 4 of 10 steps train "
+             "nothing; set it to 10 or more, or lr_scheduler.min_lr");
+  for (const char* fine : {"lr_scheduler: {decay_steps: 9, min_lr: 1e-5}\n", "lr_scheduler: {name: constant}\n",
+                           "lr_scheduler: {decay_steps: 10}\n", "lr_scheduler: {decay_steps: 20}\n",
+                           "lr_scheduler: {warmup_steps: 9, decay_steps: 9}\n"})
+    BOOST_TEST(loaded(kSmallest + fine).notices.empty(), fine);
+}
+
+BOOST_AUTO_TEST_CASE(an_option_of_a_command_is_named_by_messages_about_its_key) {
+  JobSource source{.file = "job.yaml", .text = kSmallest, .flags = {{"--resume", "train.resume=maybe"}}};
+  const auto refused = load_job_config(source, [](const auto&, const auto&) { return std::vector<OptionRecord>(); });
+  BOOST_REQUIRE(!refused);
+  BOOST_TEST(refused.status().message().find("--resume: got maybe, expected auto, must, none or a path") == 0,
+             refused.status().message());
+}
+
 BOOST_AUTO_TEST_CASE(the_shown_configuration_loads_again_as_the_same) {
   JobConfig job = loaded(
       kSmallest + "run: {name: \"a b: #c\", dir: \"x$$y\"}\nparallel: {sharding: {\"b.*\": \"[-, {tensor}]\"}}\n");
