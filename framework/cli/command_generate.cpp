@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "framework/base/console.hpp"
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
@@ -91,7 +92,7 @@ class Generator {
 
   /// Prints the prompt and each token as it comes; a character is printed when all its bytes are there.
   Status run(int64_t max_new_tokens) {
-    show(ids_);
+    if (ids_[0] != tokenizer_->end_of_text()) show(ids_);
     for (int64_t i = 0; i < max_new_tokens && output_error() == 0; ++i) {
       ALTIPLANO_ASSIGN(const int32_t next, next_token(static_cast<uint64_t>(i)));
       if (next == tokenizer_->end_of_text()) break;
@@ -109,8 +110,8 @@ class Generator {
   Status take_prompt(const std::string& prompt) {
     const int64_t vocab_size = logits_shape().back();
     if (sampling_.top_k > vocab_size)
-      return invalid_argument("--top-k: got {}, the model's vocabulary has {} tokens; give 1 to {}, or 0 for all",
-                              sampling_.top_k, vocab_size, vocab_size);
+      return invalid_argument("--top-k: got {}, the model's vocabulary has {}; give 1 to {}, or 0 for all",
+                              sampling_.top_k, counted(vocab_size, "token"), vocab_size);
     ids_ = tokenizer_->encode(prompt);
     if (ids_.empty()) {
       ids_.push_back(tokenizer_->end_of_text());

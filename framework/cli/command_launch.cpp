@@ -7,6 +7,7 @@
 
 #include "framework/base/console.hpp"
 #include "framework/base/text.hpp"
+#include "framework/checkpoint/restore.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
 #include "framework/cli/local_ranks.hpp"
@@ -65,6 +66,28 @@ Result<Allocation> ask_scheduler(int ranks) {
                           found.allocation.hosts.size(), join(found.allocation.hosts, ", "));
 }
 
+/// What a run that ended by a failure leaves, and how to go on. Refusals, and failures that say it themselves, need
+/// nothing of it.
+std::string way_on(const LaunchOutcome& outcome, const Options& options) {
+  const bool is_death = outcome.exit_code == exit_code_of(StatusCode::kRuntimeFailure) ||
+                        outcome.exit_code >= exit_code_of(StatusCode::kPeerStuck);
+  if (!is_death || outcome.message.find("the last checkpoint is that of step") != std::string::npos) return {};
+  const std::string directory = options.get_string("checkpoint.dir");
+  const auto found = find_checkpoint(directory, "auto", CheckLevel::kSizes);
+  if (!found || !found->checkpoint) return fmt::format("no checkpoint is in {}: a new start begins anew", directory);
+  const bool takes_it = options.get_string("train.resume") == "auto" || options.get_string("train.resume") == "must";
+  return fmt::format("the checkpoint of step {} remains in {}: start again{} to go on from it",
+                     found->checkpoint->manifest().info.step, directory, takes_it ? "" : " with --resume auto");
+}
+
+/// On the message's first line: more of them tell the whole story of the failure.
+std::string with_way_on(const LaunchOutcome& outcome, const Options& options) {
+  const std::string more = way_on(outcome, options);
+  const size_t end = outcome.message.find('\n');
+  if (more.empty()) return outcome.message;
+  return outcome.message.substr(0, end) + "; " + more + (end == std::string::npos ? "" : outcome.message.substr(end));
+}
+
 Status launch(const LaunchArguments& arguments, int& exit_code) {
   const double started = unix_time();
   exit_on_stop_signals(
@@ -86,7 +109,8 @@ Status launch(const LaunchArguments& arguments, int& exit_code) {
   flush_out();
   ALTIPLANO_ASSIGN(const LaunchOutcome outcome, launch_ranks(request));
   ignore_stop_signals();
-  if (!outcome.message.empty()) print_err("error: {}\n", outcome.message);
+  if (!outcome.message.empty()) print_err("error: {}\n", with_way_on(outcome, options));
+  if (outcome.output_error != 0) note_output_error(outcome.output_error);
   exit_code = outcome.exit_code;
   return Status::ok();
 }

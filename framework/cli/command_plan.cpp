@@ -6,10 +6,12 @@
 #include <memory>
 
 #include "framework/base/console.hpp"
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
 #include "framework/plan/assignment.hpp"
+#include "framework/plan/layer_names.hpp"
 #include "framework/program/lowering.hpp"
 #include "framework/runtime/job.hpp"
 #include "framework/runtime/job_data.hpp"
@@ -39,11 +41,12 @@ Result<Job> prepare(const PlanArguments& arguments) {
 
 std::string explain(const Job& job) {
   const Plan& plan = job.plan;
-  std::string text = fmt::format("graph     {}, {} parameters, {} layers          cluster  {}\n", plan.model_name,
-                                 with_thousands(num_parameters(job.graph->graph)), job.graph->graph.layers().size(),
-                                 plan.cluster_shape);
-  text += fmt::format("plan      {}, {} microbatches of {}          by {}, found in {}\n\n", plan_summary(plan),
-                      plan.num_microbatches, plan.microbatch, plan.planner, to_string(job.planning_time));
+  std::string text = fmt::format("graph     {}, {}, {}          cluster  {}\n", plan.model_name,
+                                 counted(num_parameters(job.graph->graph), "parameter"),
+                                 layers_in_words(job.graph->graph.layers()), plan.cluster_shape);
+  text += fmt::format("plan      {}, {} of {}          by {}, {} in {}\n\n", plan_summary(plan),
+                      counted(plan.num_microbatches, "microbatch", "microbatches"), plan.microbatch, plan.planner,
+                      job.plan_was_given ? "read" : "found", to_string(job.planning_time));
   text += fmt::format("{:<6} {:<28} {:<10} {:<12} {:>11} {:>11} {:>11} {:>11} {:>11}\n", "stage", "layers", "slots",
                       "data x tensor", "weights", "gradients", "optimizer", "activations", "peak");
   size_t first = 0;
@@ -116,8 +119,7 @@ Result<std::string> check_start(const Job& job) {
   ALTIPLANO_ASSIGN(const BatchSource data, BatchSource::open(options));
   ALTIPLANO_RETURN_IF_ERROR(check_can_start(job));
   ALTIPLANO_RETURN_IF_ERROR(check_can_write(job.config.options, job.num_ranks, RunFolder::kUntouched));
-  return fmt::format("; data {}, {} samples an epoch", data.training_name(),
-                     with_thousands(data.num_training_samples()));
+  return fmt::format("; data {}, {} an epoch", data.training_name(), counted(data.num_training_samples(), "sample"));
 }
 
 Status validate(const PlanArguments& arguments) {
@@ -127,11 +129,10 @@ Status validate(const PlanArguments& arguments) {
   size_t instructions = 0;
   for (const Program& program : programs)
     for (const Block& block : program.blocks) instructions += block.instructions.size();
-  print_out(
-      "ok: {} on {} rank{}: {}{}; {} programs with {} instructions proved free of deadlock, of overlap and of reads "
-      "before writes\n",
-      arguments.job.file, arguments.ranks, arguments.ranks == 1 ? "" : "s", plan_summary(job.plan), data,
-      programs.size(), with_thousands(static_cast<int64_t>(instructions)));
+  print_out("ok: {} on {}: {}{}; {} with {} proved free of deadlock, of overlap and of reads before writes\n",
+            arguments.job.file, counted(arguments.ranks, "rank"), plan_summary(job.plan), data,
+            counted(static_cast<int64_t>(programs.size()), "program"),
+            counted(static_cast<int64_t>(instructions), "instruction"));
   return Status::ok();
 }
 

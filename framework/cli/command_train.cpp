@@ -1,9 +1,11 @@
 // altiplano train: one rank of a job, or all of it when started alone.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <memory>
 
 #include "framework/base/console.hpp"
+#include "framework/base/plural.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
 #include "framework/launch/inproc_rendezvous.hpp"
@@ -27,6 +29,16 @@ Result<std::unique_ptr<Rendezvous>> meet(const RankEnvironment& environment) {
   return std::unique_ptr<Rendezvous>(std::make_unique<InprocRendezvous>(std::make_shared<InprocWorld>(1), RankId(0)));
 }
 
+RankReport g_report;  // for the signal's handler
+
+/// Runs in a signal's handler. The launcher tells people, once for all ranks; alone, the process does it itself.
+void tell_that_stop_was_heard(int number) {
+  constexpr char kText[] = "note: asked to stop; the step that runs is finished and saved first\n";
+  if (g_report.is_read()) return g_report.set_stop_signal(number);
+  const ssize_t written = ::write(STDERR_FILENO, kText, sizeof(kText) - 1);
+  (void)written;  // nobody is left to tell
+}
+
 /// What was set and generation needs too.
 std::string settings_of_the_model(const std::vector<std::string>& overrides) {
   std::string text;
@@ -40,25 +52,25 @@ void print_end(const TrainArguments& arguments, const TrainSummary& summary, con
   int64_t steps = summary.steps_done - summary.first_step + 1;
   std::string validation = summary.has_validation ? fmt::format(", validation {:.4f}", summary.validation_loss) : "";
   if (summary.stopped_early) {
-    print_out("stopped   after step {} as asked; saved. Start it again to go on.\n", summary.steps_done);
+    print_out("stopped   after step {} as asked and saved (exit code {}); start it again to go on\n",
+              summary.steps_done, exit_code_of(StatusCode::kStoppedEarly));
   } else if (steps <= 0) {
     print_out("done      nothing to do: step {} of {} was reached before; raise train.max_steps to go on\n",
               summary.steps_done, job.config.options.get_int("train.max_steps"));
   } else {
-    print_out(
-        "done      {} steps, {} samples a step, loss {:.4f}{}; next: altiplano generate -c {}{} --prompt 'In the "
-        "beginning'\n",
-        steps, job.plan.global_batch, summary.loss, validation, shell_word(arguments.job.file),
-        settings_of_the_model(arguments.job.overrides));
+    print_out("done      {}, {} a step, loss {:.4f}{}; next: altiplano generate -c {}{} --prompt 'In the beginning'\n",
+              counted(steps, "step"), counted(job.plan.global_batch, "sample"), summary.loss, validation,
+              shell_word(arguments.job.file), settings_of_the_model(arguments.job.overrides));
   }
 }
 
-Status train(const TrainArguments& arguments) {
+Status train(const TrainArguments& arguments, int& exit_code) {
   const double started = unix_time();
   catch_stop_signals();
   ALTIPLANO_ASSIGN(RankEnvironment environment, rank_environment());
-  ALTIPLANO_ASSIGN(const RankReport report,
-                   RankReport::open(environment.board, environment.rank, environment.world_size));
+  ALTIPLANO_ASSIGN(g_report, RankReport::open(environment.board, environment.rank, environment.world_size));
+  const RankReport& report = g_report;
+  catch_stop_signals(tell_that_stop_was_heard);
   report.set(RankPhase::kStarting, 0);
   const bool has_launcher = !environment.rendezvous.empty();  // which has printed the notices
   ALTIPLANO_ASSIGN(JobConfig config, load_training_job(arguments.job, arguments.start, !has_launcher));
@@ -81,9 +93,7 @@ Status train(const TrainArguments& arguments) {
   }
   if (environment.rank.value == 0) print_end(arguments, *summary, job);
   report.set(RankPhase::kDone, summary->steps_done);
-  if (summary->stopped_early)
-    return {StatusCode::kStoppedEarly,
-            fmt::format("saved and stopped early after step {}; start again to go on", summary->steps_done)};
+  if (summary->stopped_early) exit_code = exit_code_of(StatusCode::kStoppedEarly);
   return Status::ok();
 }
 
@@ -97,7 +107,7 @@ void add_train_command(CLI::App& app, int& exit_code) {
     altiplano train -c job.yaml --plan plan.yaml)");
   add_job_arguments(*command, arguments->job);
   add_train_start(*command, arguments->start);
-  on_run(command, exit_code, [arguments] { return train(*arguments); });
+  on_run_for_code(command, exit_code, [arguments](int& code) { return train(*arguments, code); });
 }
 
 }  // namespace altiplano

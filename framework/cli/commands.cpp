@@ -17,8 +17,7 @@ CLI::App* add_command(CLI::App& app, const std::string& name, const std::string&
 
 int report(const Status& status) {
   flush_out();
-  const char* word = status.code() == StatusCode::kStoppedEarly ? "note" : "error";
-  if (!status) print_err("{}: {}\n", word, status.to_string());
+  if (!status) print_err("error: {}\n", status.to_string());
   return exit_code_of(status.code());
 }
 

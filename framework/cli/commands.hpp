@@ -36,7 +36,7 @@ void on_run(CLI::App* command, int& exit_code, std::function<Status()> body);
 /// The same for a body that ends well with an exit code of its own: that of the ranks it has started.
 void on_run_for_code(CLI::App* command, int& exit_code, std::function<Status(int& code)> body);
 
-/// Prints "error: ..." on stderr unless ok, or stopped early as asked; the exit code.
+/// Prints "error: ..." on stderr unless ok; the exit code.
 int report(const Status& status);
 
 }  // namespace altiplano

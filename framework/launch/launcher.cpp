@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/launch/inproc_rendezvous.hpp"
 #include "framework/launch/local_rendezvous.hpp"
@@ -164,6 +165,7 @@ class Supervisor {
       wait_for_news();
       while (const auto number = signals_.next())
         if (*number != SIGCHLD) pass_on(*number);
+      take_note_of_requests();
       take_note_of_ends();
       take_note_of_stops();
       if (kill_at_ && Clock::now() >= *kill_at_) signal_all(SIGKILL);
@@ -209,7 +211,36 @@ class Supervisor {
   void pass_on(int number) {
     interrupts_ += number == SIGINT ? 1 : 0;
     was_interrupted_ = interrupts_ > 1;
+    if (!was_interrupted_) note_request(number, "");
     signal_all(was_interrupted_ ? SIGKILL : number);
+  }
+
+  /// A signal that came to a rank and not to the launcher.
+  void take_note_of_requests() {
+    if (!request_.ranks_report || request_was_noted_) return;
+    for (const RankProcess& rank : ranks_)
+      if (const int number = board_->stop_signal_of(rank.rank()); number != 0)
+        return note_request(number, " by " + who(rank.rank()));
+  }
+
+  /// Steps may be long: that the wish was heard is said at once, and once for all ranks.
+  void note_request(int number, const std::string& by) {
+    if (!request_.ranks_report || request_was_noted_ || kill_at_) return;
+    request_was_noted_ = true;
+    const RankActivity activity = board_->of(0);
+    if (activity.phase == RankPhase::kDone) return;
+    const bool in_step = activity.phase == RankPhase::kTraining;
+    tell(fmt::format("note: {} heard{}{}; {}, saved, and the run stops{}\n", signal_name(number), by, when(0),
+                     in_step ? "this step is finished" : "one more step is made",
+                     number == SIGINT ? " (once more: at once, without saving)" : ""));
+  }
+
+  /// On the console's stderr; one that is closed must not stop the job.
+  void tell(const std::string& text) const {
+    const std::string line_break = isatty(request_.console_err) != 0 ? "\n" : "";  // behind ^C, or a progress bar
+    const std::string all = line_break + text;
+    const ssize_t written = write(request_.console_err, all.data(), all.size());
+    (void)written;
   }
 
   /// "in step 12", after a blank; nothing when the ranks do not report.
@@ -333,14 +364,14 @@ class Supervisor {
   std::set<int> noted_stops_;
   std::optional<Clock::time_point> kill_at_;
   Clock::time_point last_end_ = Clock::now();
-  bool stopped_early_ = false, was_interrupted_ = false;
+  bool stopped_early_ = false, was_interrupted_ = false, request_was_noted_ = false;
   int interrupts_ = 0;
 };
 
 }  // namespace
 
 Result<LaunchOutcome> launch_ranks(const LaunchRequest& request) {
-  if (request.ranks < 1) return invalid_argument("{} ranks; at least 1", request.ranks);
+  if (request.ranks < 1) return invalid_argument("{}; at least 1", counted(request.ranks, "rank"));
   if (request.command.empty()) return invalid_argument("no command to launch");
   std::error_code error;
   std::filesystem::create_directories(request.log_directory, error);

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "framework/base/plural.hpp"
+
 namespace altiplano {
 namespace {
 
@@ -18,14 +20,16 @@ constexpr int kPhaseBits = 8;
 /// Phase and step in one word, so that a reader never sees one of each.
 struct alignas(64) Slot {
   std::atomic<uint64_t> word;
+  std::atomic<int> stop_signal;
 };
+static_assert(std::atomic<int>::is_always_lock_free, "a signal's handler writes it");
 
 size_t board_bytes(int ranks) {
   return sizeof(Slot) * static_cast<size_t>(ranks);
 }
 
-std::atomic<uint64_t>& word_of(const std::shared_ptr<void>& memory, int rank) {
-  return static_cast<Slot*>(memory.get())[rank].word;
+Slot& slot_of(const std::shared_ptr<void>& memory, int rank) {
+  return static_cast<Slot*>(memory.get())[rank];
 }
 
 Result<std::shared_ptr<void>> map(int file, size_t bytes) {
@@ -76,8 +80,16 @@ std::string RankBoard::address() const {
 }
 
 RankActivity RankBoard::of(int rank) const {
-  const uint64_t word = word_of(memory_, rank).load(std::memory_order_acquire);
+  const uint64_t word = slot_of(memory_, rank).word.load(std::memory_order_acquire);
   return {static_cast<RankPhase>(word & ((1u << kPhaseBits) - 1)), static_cast<int64_t>(word >> kPhaseBits)};
+}
+
+int RankBoard::stop_signal_of(int rank) const {
+  return slot_of(memory_, rank).stop_signal.load(std::memory_order_acquire);
+}
+
+void RankReport::set_stop_signal(int number) const {
+  if (memory_ != nullptr) slot_of(memory_, rank_).stop_signal.store(number, std::memory_order_release);
 }
 
 Result<RankReport> RankReport::open(const std::string& address, RankId rank, int ranks) {
@@ -92,7 +104,7 @@ Result<RankReport> RankReport::open(const std::string& address, RankId rank, int
   const bool fits = fstat(file, &info) == 0 && info.st_size == static_cast<off_t>(board_bytes(ranks));
   auto memory = fits ? map(file, board_bytes(ranks))
                      : Result<std::shared_ptr<void>>(
-                           invalid_argument("ALTIPLANO_BOARD: {} is no board of {} ranks", address, ranks));
+                           invalid_argument("ALTIPLANO_BOARD: {} is no board of {}", address, counted(ranks, "rank")));
   close(file);
   ALTIPLANO_ASSIGN(report.memory_, std::move(memory));
   return report;
@@ -101,7 +113,7 @@ Result<RankReport> RankReport::open(const std::string& address, RankId rank, int
 void RankReport::set(RankPhase phase, int64_t step) const {
   if (memory_ == nullptr) return;
   const uint64_t word = static_cast<uint64_t>(step) << kPhaseBits | static_cast<uint64_t>(phase);
-  word_of(memory_, rank_).store(word, std::memory_order_release);
+  slot_of(memory_, rank_).word.store(word, std::memory_order_release);
 }
 
 }  // namespace altiplano

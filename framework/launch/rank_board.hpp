@@ -33,6 +33,8 @@ class RankBoard {
   ~RankBoard();
   std::string address() const;
   RankActivity of(int rank) const;
+  /// The signal by which the rank was asked to stop; 0: it was not.
+  int stop_signal_of(int rank) const;
 
  private:
   RankBoard(int file, std::shared_ptr<void> memory) : file_(file), memory_(std::move(memory)) {}
@@ -47,6 +49,10 @@ class RankReport {
   /// Empty address: no launcher. One that cannot be opened: kRuntimeFailure, the launcher is gone.
   static Result<RankReport> open(const std::string& address, RankId rank, int ranks);
   void set(RankPhase phase, int64_t step) const;
+  /// Whether a launcher reads it.
+  bool is_read() const { return memory_ != nullptr; }
+  /// It was asked to stop by this signal. May be called by a signal's handler.
+  void set_stop_signal(int number) const;
 
  private:
   std::shared_ptr<void> memory_;

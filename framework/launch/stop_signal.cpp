@@ -14,10 +14,13 @@ namespace {
 constexpr int kStopSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP};
 
 volatile sig_atomic_t g_signal = 0;
+void (*volatile g_heard)(int number) = nullptr;
 char g_message[256];
 
 void note_signal(int number) {
-  if (g_signal == 0) g_signal = number;
+  if (g_signal != 0) return;
+  g_signal = number;
+  if (g_heard != nullptr) g_heard(number);
 }
 
 void print_and_exit(int /*number*/) {
@@ -51,12 +54,20 @@ sigset_t stop_signals() {
   return set;
 }
 
-void catch_stop_signals() {
+void catch_stop_signals(void (*heard)(int number)) {
+  const bool came_before = g_signal != 0;
+  g_heard = heard;
   handle(note_signal);
+  if (came_before && heard != nullptr) heard(g_signal);
 }
 
 int stop_signal() {
   return g_signal;
+}
+
+std::string signal_name(int number) {
+  const char* name = sigabbrev_np(number);
+  return name == nullptr ? std::to_string(number) : std::string("SIG") + name;
 }
 
 void exit_on_stop_signals(const std::string& message) {

@@ -1,5 +1,8 @@
 #include "framework/plan/layer_names.hpp"
 
+#include <fmt/format.h>
+
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 
 namespace altiplano {
@@ -21,6 +24,28 @@ std::vector<std::string> expand_layers(const std::string& text) {
   std::vector<std::string> layers;
   for (int64_t i = first->second; i <= *last; ++i) layers.push_back(first->first + std::to_string(i));
   return layers;
+}
+
+std::vector<std::string> abbreviated_layers(const std::vector<std::string>& layers) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < layers.size();) {
+    auto first = numbered_layer(layers[i]);
+    size_t end = i + 1;
+    while (first && end < layers.size()) {
+      auto next = numbered_layer(layers[end]);
+      if (!next || next->first != first->first || next->second != first->second + static_cast<int64_t>(end - i)) break;
+      ++end;
+    }
+    parts.push_back(end - i > 1 ? fmt::format("{}-{}", layers[i], first->second + static_cast<int64_t>(end - i) - 1)
+                                : layers[i]);
+    i = end;
+  }
+  return parts;
+}
+
+std::string layers_in_words(const std::vector<std::string>& layers) {
+  return fmt::format("{} ({})", counted(static_cast<int64_t>(layers.size()), "layer"),
+                     join(abbreviated_layers(layers), ", "));
 }
 
 }  // namespace altiplano

@@ -134,8 +134,12 @@ class PlanReader {
     for (const auto& entry : mesh->entries) {
       auto axis = axis_from_string(entry.key);
       auto degree = entry.value->kind == Kind::kScalar ? parse_int(entry.value->scalar) : std::nullopt;
-      if (!axis || !degree)
-        return fail_at(entry, prefix + "mesh", fmt::format("'{}' is no axis with a degree", entry.key));
+      if (!axis)
+        return fail_at(entry, prefix + "mesh",
+                       fmt::format("'{}' is no axis; expected one of {}", entry.key, axis_names()));
+      if (!degree)
+        return fail_at(entry, prefix + "mesh",
+                       fmt::format("axis {} needs a degree, an integer of at least 1", entry.key));
       if (*degree < 1 || (devices *= *degree) > kMostSlots)
         return fail_at(entry, prefix + "mesh",
                        fmt::format("degree {} of axis {}: expected at least 1, and at most {} "

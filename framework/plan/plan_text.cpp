@@ -10,21 +10,9 @@ namespace altiplano {
 
 namespace {
 
-/// Runs of consecutive numbers become "block.0-5".
 std::string layers_text(const std::vector<std::string>& layers) {
   std::vector<std::string> parts;
-  for (size_t i = 0; i < layers.size();) {
-    auto first = numbered_layer(layers[i]);
-    size_t end = i + 1;
-    while (first && end < layers.size()) {
-      auto next = numbered_layer(layers[end]);
-      if (!next || next->first != first->first || next->second != first->second + static_cast<int64_t>(end - i)) break;
-      ++end;
-    }
-    parts.push_back(yaml_text(
-        end - i > 1 ? fmt::format("{}-{}", layers[i], first->second + static_cast<int64_t>(end - i) - 1) : layers[i]));
-    i = end;
-  }
+  for (const std::string& part : abbreviated_layers(layers)) parts.push_back(yaml_text(part));
   return "[" + join(parts, ", ") + "]";
 }
 

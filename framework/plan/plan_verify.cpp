@@ -1,6 +1,7 @@
 #include <map>
 #include <set>
 
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/plan/plan.hpp"
 
@@ -92,8 +93,9 @@ Status check_axes(const Plan& plan, size_t s) {
 Status check_slots(const Plan& plan, size_t s, std::map<SlotId, size_t>& owner) {
   const PlanStage& stage = plan.stages[s];
   if (stage.mesh.num_devices() != static_cast<int>(stage.slots.size()))
-    return refuse(plan, key_of(s, "slots"), "plan stage {} has mesh {} of {} devices and {} slots", stage.name,
-                  stage.mesh.to_string(), stage.mesh.num_devices(), stage.slots.size());
+    return refuse(plan, key_of(s, "slots"), "plan stage {} has mesh {} of {} and {}; list one slot per device",
+                  stage.name, stage.mesh.to_string(), counted(stage.mesh.num_devices(), "device"),
+                  counted(static_cast<int64_t>(stage.slots.size()), "slot"));
   for (SlotId slot : stage.slots) {
     auto [first, fresh] = owner.emplace(slot, s);
     if (fresh) continue;
@@ -118,7 +120,7 @@ Status check_stages(const Plan& plan) {
   }
   for (int i = 0; i < plan.num_slots(); ++i)
     if (!owner.contains(SlotId(i)))
-      return refuse(plan, "stages", "plan has {} slots and does not use slot {}", plan.num_slots(), i);
+      return refuse(plan, "stages", "plan has {} and does not use slot {}", counted(plan.num_slots(), "slot"), i);
   return Status::ok();
 }
 
@@ -127,8 +129,8 @@ Status check_batch(const Plan& plan, const TrainingGraph& training) {
   if (plan.global_batch != batch)
     return refuse(plan, "batch.global", "plan has global batch {}, the job has {}", plan.global_batch, batch);
   if (plan.microbatch < 1 || plan.num_microbatches < 1)
-    return refuse(plan, "batch.microbatch", "plan has microbatch {} x {} microbatches; both must be at least 1",
-                  plan.microbatch, plan.num_microbatches);
+    return refuse(plan, "batch.microbatch", "plan has microbatch {} x {}; both must be at least 1", plan.microbatch,
+                  counted(plan.num_microbatches, "microbatch", "microbatches"));
   if (plan.num_microbatches > Plan::kMostMicrobatches)
     return refuse(plan, "batch.microbatches", "plan has {} microbatches; at most {}", plan.num_microbatches,
                   Plan::kMostMicrobatches);

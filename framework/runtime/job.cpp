@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/cluster/presets.hpp"
 #include "framework/config/job_values.hpp"
@@ -12,6 +13,7 @@
 #include "framework/plugin/registry.hpp"
 #include "framework/runtime/planning_device.hpp"
 #include "framework/simulate/plan_estimate.hpp"
+#include "framework/storage/file_kind.hpp"
 #include "framework/storage/input_file.hpp"
 
 namespace altiplano {
@@ -101,6 +103,68 @@ void note_other_cluster(Job& job) {
       "predictions are made anew",
       plan.where("cluster.fingerprint"), plan.cluster_shape, plan.cluster_fingerprint, job.cluster.shape_text(),
       job.cluster.fingerprint()));
+}
+
+/// Layers that ride along at the ends are not counted in a split.
+bool is_split_so(const Plan& plan, const std::vector<int64_t>& split) {
+  if (split.size() != plan.stages.size()) return false;
+  for (size_t s = 0; s < split.size(); ++s) {
+    const auto layers = static_cast<int64_t>(plan.stages[s].layers.size());
+    const bool is_end = s == 0 || s + 1 == split.size();
+    if (is_end ? layers < split[s] : layers != split[s]) return false;
+  }
+  return true;
+}
+
+bool has_spec(const Plan& plan, const std::string& pattern, const std::string& spec) {
+  return std::ranges::any_of(plan.sharding, [&](const auto& entry) {
+    const auto asked = ShardingSpec::parse(spec);
+    return entry.first == pattern && asked.is_ok() && entry.second.to_string() == asked->to_string();
+  });
+}
+
+/// What the plan says is the plan's to say: keys of the job file that say otherwise have no effect.
+void note_overridden(Job& job) {
+  const Options& options = job.config.options;
+  const Plan& plan = job.plan;
+  const PlanStage& stage = plan.stages[0];
+  std::vector<std::string> keys;
+  auto compare = [&](const char* key, auto given, auto in_plan) {
+    if (options.is_set(key) && given != in_plan)
+      keys.push_back(fmt::format("{} {} (the plan has {})", options.where(key), given, in_plan));
+  };
+  auto compare_count = [&](const char* key, int64_t in_plan) {
+    if (options.has(key)) compare(key, options.get_int(key), in_plan);
+  };
+  compare_count("parallel.data_parallel_size", stage.mesh.degree(Axis::kData));
+  compare_count("parallel.tensor_parallel_size", stage.mesh.degree(Axis::kTensor));
+  compare_count("parallel.pipeline_parallel_size", static_cast<int64_t>(plan.stages.size()));
+  if (stage.mesh.degree(Axis::kData) > 1) compare_count("parallel.zero_stage", stage.zero);
+  if (stage.mesh.degree(Axis::kTensor) > 1)
+    compare("parallel.sequence_parallel", options.get_bool("parallel.sequence_parallel"), plan.sequence_parallel);
+  if (const std::string schedule = options.get_string("parallel.schedule"); schedule != "auto")
+    compare("parallel.schedule", schedule, plan.schedule);
+  compare_count("train.micro_batch_size", plan.microbatch);
+  compare_count("train.gradient_accumulation_steps", plan.num_microbatches);
+  if (const char* key = "parallel.pipeline.split"; options.has(key) && !is_split_so(plan, options.get_ints(key)))
+    keys.push_back(options.where(key));
+  for (size_t i = 0; const auto& [pattern, spec] : options.get_map("parallel.sharding")) {
+    const std::string where = options.where("parallel.sharding", i++, pattern);
+    if (!has_spec(plan, pattern, spec)) keys.push_back(where);
+  }
+  if (keys.empty()) return;
+  job.notices.push_back(fmt::format("--plan {} is run as it stands; without effect: {}", plan.file, join(keys, ", ")));
+}
+
+/// How many ranks a plan wants, when its stages agree with themselves; else verify_plan() says what is wrong with them.
+Status check_given_plan_size(const Plan& plan, int num_ranks) {
+  const int slots = plan.num_slots();
+  const bool agrees = std::ranges::all_of(plan.stages, [](const PlanStage& stage) {
+    return stage.mesh.num_devices() == static_cast<int>(stage.slots.size());
+  });
+  if (slots == num_ranks || !agrees) return Status::ok();
+  return invalid_argument("{}the plan has {}, the job {}; start it with -n {} (`altiplano launch -n {}` trains)",
+                          plan.where("stages"), counted(slots, "slot"), counted(num_ranks, "rank"), slots, slots);
 }
 
 /// Planners look at the memory themselves; a plan from a file has not met this job's limit yet.
@@ -195,13 +259,13 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
   if (request.plan_file.empty()) {
     ALTIPLANO_RETURN_IF_ERROR(make_plan(job, batch, *device));
   } else {
+    ALTIPLANO_RETURN_IF_ERROR(check_file_kind(request.plan_file, FileKind::kPlan));
     ALTIPLANO_ASSIGN(std::string text, read_input_file(request.plan_file, kMostWrittenBytes));
     ALTIPLANO_ASSIGN(job.plan, Plan::from_yaml(text, request.plan_file));
     job.plan_was_given = true;
-    if (job.plan.num_slots() != request.num_ranks)
-      return invalid_argument("{}the plan has {} slots, the job {} ranks; start it with -n {}",
-                              job.plan.where("stages"), job.plan.num_slots(), request.num_ranks, job.plan.num_slots());
+    ALTIPLANO_RETURN_IF_ERROR(check_given_plan_size(job.plan, request.num_ranks));
     note_other_cluster(job);
+    note_overridden(job);
   }
   ALTIPLANO_RETURN_IF_ERROR(verify_plan(job.plan, *job.graph));
   ALTIPLANO_ASSIGN(job.timetable, build_timetable(job.plan));

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "framework/base/plural.hpp"
 #include "framework/storage/atomic_file.hpp"
 
 namespace altiplano {
@@ -43,23 +44,24 @@ std::string aside_name(const std::filesystem::path& path) {
 
 }  // namespace
 
-Result<int64_t> MetricsFile::open(const std::string& path, int64_t last_step) {
+Result<OpenedMetrics> MetricsFile::open(const std::string& path, int64_t last_step) {
   path_ = path;
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
   std::string kept;
-  int64_t num_removed = 0;
+  OpenedMetrics opened;
   if (std::ifstream old(path); old) {
     for (std::string line; std::getline(old, line);) {
       auto json = nlohmann::json::parse(line, nullptr, false);
       const bool stays = json.is_object() && json.contains("step") && json["step"].is_number_integer() &&
                          json["step"].get<int64_t>() <= last_step;
       if (stays) kept += line + "\n";
-      num_removed += !stays;
+      opened.num_abandoned += !stays;
     }
   }
-  if (last_step == 0 && num_removed > 0) {  // another beginning, not a step back: what was measured is kept
-    std::filesystem::rename(path, aside_name(path), error);
+  if (last_step == 0 && opened.num_abandoned > 0) {  // another beginning, not a step back: what was measured is kept
+    opened.aside = aside_name(path);
+    std::filesystem::rename(path, opened.aside, error);
     if (error) return runtime_failure("{}: cannot be set aside: {}", path, error.message());
   }
   // In one piece, so that a job killed here loses no earlier step.
@@ -67,7 +69,7 @@ Result<int64_t> MetricsFile::open(const std::string& path, int64_t last_step) {
     ALTIPLANO_RETURN_IF_ERROR(write_file_atomically(path, kept));
   file_ = std::fopen(path.c_str(), "a");
   if (!file_) return runtime_failure("{}: cannot be written: {}", path, std::strerror(errno));
-  return num_removed;
+  return opened;
 }
 
 std::string MetricsFile::write_step(const StepMetrics& m) {
@@ -100,7 +102,9 @@ bool MetricsFile::append(const std::string& text) {
 std::string MetricsFile::write_line(const std::string& line) {
   if (append(line + "\n")) {
     const int64_t lost = std::exchange(num_lost_, 0);
-    return lost == 0 ? "" : fmt::format("{} is written again; {} of its lines are lost", path_, lost);
+    return lost == 0 ? ""
+                     : fmt::format("{} is written again; {} {} lost", path_, counted(lost, "line"),
+                                   plural(lost, "is", "are"));
   }
   const char* why = std::strerror(errno);
   return num_lost_++ > 0 ? "" : fmt::format("{} cannot be written: {}; the run goes on without its lines", path_, why);

@@ -17,6 +17,12 @@ struct StepMetrics {
   std::optional<NotFinite> not_finite;  ///< of a skipped step: where it came from
 };
 
+/// What a file held of steps that the run does not go on from.
+struct OpenedMetrics {
+  int64_t num_abandoned = 0;  ///< lines that are no longer in it
+  std::string aside;          ///< the file that holds them now; empty: they are gone
+};
+
 class MetricsFile {
  public:
   MetricsFile() = default;
@@ -24,8 +30,8 @@ class MetricsFile {
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;
   /// Opens `path` for appending after removing the lines of steps beyond `last_step` (an attempt that the run does not
-  /// go on from) and a last line that was cut off; how many.
-  Result<int64_t> open(const std::string& path, int64_t last_step);
+  /// go on from) and a last line that was cut off. `last_step` 0 begins anew: the file as it was is set aside.
+  Result<OpenedMetrics> open(const std::string& path, int64_t last_step);
   /// A line that cannot be written (disk full) is lost as a whole and stops no run. What there is to tell of it: at the
   /// first one that is lost, and when lines can be written again; empty otherwise.
   [[nodiscard]] std::string write_step(const StepMetrics& metrics);

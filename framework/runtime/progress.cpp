@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "framework/base/console.hpp"
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
+#include "framework/plan/layer_names.hpp"
 
 namespace altiplano {
 
@@ -11,19 +13,25 @@ std::string banner_text(const Job& job, const BannerFacts& facts) {
   const Plan& plan = job.plan;
   Bytes peak;
   for (Bytes bytes : job.estimate.peak_per_rank) peak = std::max(peak, bytes);
-  std::string text = fmt::format("altiplano {}   {} rank{} on {}, comm {}, device {}, {} thread{} a rank\n",
-                                 ALTIPLANO_VERSION, job.num_ranks, job.num_ranks == 1 ? "" : "s", facts.host,
-                                 facts.comm, facts.device, facts.threads, facts.threads == 1 ? "" : "s");
-  text += fmt::format("model     {}, {} parameters, {} layers          data  {}, {} tokens\n", job.graph->graph.name,
-                      with_thousands(num_parameters(job.graph->graph)), job.graph->graph.layers().size(),
-                      facts.data_name, with_thousands(facts.training_tokens));
+  std::string text = fmt::format("altiplano {}   {} on {}, comm {}, device {}, {} a rank\n", ALTIPLANO_VERSION,
+                                 counted(job.num_ranks, "rank"), facts.host, facts.comm, facts.device,
+                                 counted(facts.threads, "thread"));
+  text +=
+      fmt::format("model     {}, {}, {}          data  {}, {}\n", job.graph->graph.name,
+                  counted(num_parameters(job.graph->graph), "parameter"), layers_in_words(job.graph->graph.layers()),
+                  facts.data_name, counted(facts.training_tokens, "token"));
   text += fmt::format("batch     {} = micro {} x accumulate {} x data {}   plan  {}   ({} in {}, verified)\n",
                       plan.global_batch, plan.microbatch, plan.num_microbatches, plan.data_degree(), plan_summary(plan),
                       job.plan_was_given ? "read" : "planned", to_string(job.planning_time));
-  text += fmt::format("memory    {} on the fullest rank predicted            checkpoints  {}, {} each, {} free",
+  text += fmt::format("memory    {} on the fullest rank predicted            checkpoints  {}, at most {} each, {} free",
                       to_string(peak), facts.checkpoint_directory, to_string(facts.checkpoint_bytes),
                       to_string(facts.free_bytes));
   return text;
+}
+
+std::string start_line(int64_t first_step, int64_t max_steps, Seconds predicted) {
+  return fmt::format("start     step {} of {}; predicted {} a step, an estimate that counts no warming up", first_step,
+                     max_steps, to_string(predicted));
 }
 
 std::string step_line(const StepMetrics& m, int64_t max_steps, Bytes memory, Seconds eta) {

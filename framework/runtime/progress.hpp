@@ -17,6 +17,8 @@ struct BannerFacts {
 
 /// Several lines, without a trailing newline.
 std::string banner_text(const Job& job, const BannerFacts& facts);
+/// "start     step 1 of 400; predicted 12.3 s a step, ...": what is waited for until the first step line.
+std::string start_line(int64_t first_step, int64_t max_steps, Seconds predicted);
 /// "step:   10/400  loss: 3.2127  grad_norm: 1.912  lr: 1.0e-04  tps: 21,340  memory: 31.5MiB  eta: 0:02:31"
 std::string step_line(const StepMetrics& metrics, int64_t max_steps, Bytes memory, Seconds eta);
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "framework/base/console.hpp"
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/config/job_values.hpp"
 #include "framework/launch/inproc_rendezvous.hpp"
@@ -86,6 +87,8 @@ void Trainer::show_banner(const std::string& comm, const std::string& host) {
   facts.free_bytes = free_bytes_at(checkpoint_directory_).value_or(Bytes(0));
   progress_->note(banner_text(job_, facts));
   if (step_ > 0) progress_->note(fmt::format("resumed   from step {} in {}", step_, resumed_from_));
+  const int64_t max_steps = options_.get_int("train.max_steps");
+  if (step_ < max_steps) progress_->note(start_line(step_ + 1, max_steps, job_.plan.predicted.step));
 }
 
 Result<TrainSummary> Trainer::run() {
@@ -97,7 +100,9 @@ Result<TrainSummary> Trainer::run() {
   }
   summary_.steps_done = step_;
   if (const Status status = report_memory(); !status.is_ok()) tell(status.to_string());
-  if (metrics_.num_lost() > 0) tell(fmt::format("metrics.jsonl: {} lines are lost", metrics_.num_lost()));
+  if (metrics_.num_lost() > 0)
+    tell(fmt::format("metrics.jsonl: {} {} lost", counted(metrics_.num_lost(), "line"),
+                     plural(metrics_.num_lost(), "is", "are")));
   return summary_;
 }
 
@@ -200,12 +205,11 @@ Status Trainer::check_divergence(const StepMetrics& metrics) {
   const bool ends = step_ == options_.get_int("train.max_steps");
   if (skipped_in_a_row_ < kMostSkipped && !(ends && skipped_in_a_row_ > 0)) return Status::ok();
   return {StatusCode::kDiverged,
-          fmt::format(
-              "step {}: loss and gradient norm were not finite for {} step{} in a row, all skipped{}; go on from an "
-              "earlier checkpoint with a smaller optimizer.lr (now {})",
-              step_, skipped_in_a_row_, skipped_in_a_row_ == 1 ? "" : "s",
-              metrics.not_finite ? ", the last one by " + metrics.not_finite->to_string() : "",
-              options_.get_float("optimizer.lr"))};
+          fmt::format("step {}: loss and gradient norm were not finite for {} in a row, all skipped{}; go on from an "
+                      "earlier checkpoint with a smaller optimizer.lr (now {})",
+                      step_, counted(skipped_in_a_row_, "step"),
+                      metrics.not_finite ? ", the last one by " + metrics.not_finite->to_string() : "",
+                      options_.get_float("optimizer.lr"))};
 }
 
 Status Trainer::validate() {
@@ -224,8 +228,8 @@ Status Trainer::validate() {
   summary_.has_validation = true;
   summary_.validation_loss = tokens > 0 ? loss_sum / tokens : 0;
   if (!is_first_rank()) return Status::ok();
-  progress_->note(fmt::format("validation step {}: loss {:.4f} over {} tokens", step_, summary_.validation_loss,
-                              with_thousands(static_cast<int64_t>(tokens))));
+  progress_->note(fmt::format("validation step {}: loss {:.4f} over {}", step_, summary_.validation_loss,
+                              counted(static_cast<int64_t>(tokens), "token")));
   tell(metrics_.write_validation(step_, summary_.validation_loss, static_cast<int64_t>(tokens)));
   return Status::ok();
 }

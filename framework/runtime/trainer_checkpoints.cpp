@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "framework/base/console.hpp"
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/checkpoint/layout.hpp"
 #include "framework/config/provenance.hpp"
@@ -106,12 +107,13 @@ Status Trainer::open_outputs(const std::string& host) {
                          job_.plan.file};
   if (auto kept = write_provenance(job_.config, facts); !kept)  // a full disk ends no run that can train
     note(fmt::format("provenance is not kept: {}", kept.status().to_string()));
-  ALTIPLANO_ASSIGN(const int64_t abandoned, metrics_.open(options_.get_string("run.dir") + "/metrics.jsonl", step_));
-  if (abandoned > 0 && step_ == 0)
-    note(fmt::format("metrics.jsonl: {} lines of an earlier beginning set aside in metrics-N.jsonl", abandoned));
-  else if (abandoned > 0)
-    note(
-        fmt::format("metrics.jsonl: {} lines of steps after {} removed: the run goes on from there", abandoned, step_));
+  ALTIPLANO_ASSIGN(const OpenedMetrics metrics,
+                   metrics_.open(options_.get_string("run.dir") + "/metrics.jsonl", step_));
+  const std::string lines = counted(metrics.num_abandoned, "line");
+  if (!metrics.aside.empty())
+    note(fmt::format("metrics.jsonl: {} of an earlier beginning set aside in {}", lines, metrics.aside));
+  else if (metrics.num_abandoned > 0)
+    note(fmt::format("metrics.jsonl: {} of steps after {} removed: the run goes on from there", lines, step_));
   progress_ =
       std::make_unique<Progress>(step_ + 1, options_.get_int("train.max_steps"), options_.get_int("train.log_every"),
                                  environment_.terminal_columns, model_->program().peak());

@@ -24,6 +24,12 @@ std::optional<Axis> axis_from_string(std::string_view text) {
   return std::nullopt;
 }
 
+std::string axis_names() {
+  std::string names;
+  for (Axis axis : kAllAxes) names += (names.empty() ? "" : ", ") + std::string(to_string(axis));
+  return names;
+}
+
 int MeshShape::degree(Axis axis) const {
   for (const auto& [a, degree] : axes)
     if (a == axis) return degree;

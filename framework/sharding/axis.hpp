@@ -17,6 +17,8 @@ enum class Axis : uint8_t { kData, kTensor, kExpert, kContext };
 inline constexpr std::array<Axis, 4> kAllAxes = {Axis::kData, Axis::kTensor, Axis::kExpert, Axis::kContext};
 const char* to_string(Axis axis);
 std::optional<Axis> axis_from_string(std::string_view text);
+/// "data, tensor, expert, context"
+std::string axis_names();
 
 /// Set of axes as bits.
 class AxisSet {

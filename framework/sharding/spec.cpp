@@ -93,7 +93,7 @@ class SpecParser {
       size_t start = at_;
       while (at_ < text_.size() && std::isalpha(static_cast<unsigned char>(text_[at_]))) ++at_;
       auto axis = axis_from_string(text_.substr(start, at_ - start));
-      if (!axis) return fail("expected an axis (data, tensor, expert, context)");
+      if (!axis) return fail("expected an axis (" + axis_names() + ")");
       axes.push_back(*axis);
     } while (take(','));
     if (!take('}')) return fail("expected ',' or '}'");

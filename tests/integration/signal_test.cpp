@@ -61,6 +61,20 @@ void signal_all(const BackgroundRun& run, int ranks, int signal) {
   kill(run.launcher(), signal);
 }
 
+int times(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+/// That the wish was heard, before the end, and the end: once each, however many ranks there are.
+void check_is_told_once(const std::string& output, const std::string& heard) {
+  BOOST_TEST(times(output, heard) == 1, output);
+  BOOST_TEST(times(output, "stopped   after step ") == 1, output);
+  BOOST_TEST(output.find(heard) < output.find("stopped   after step "), output);
+  BOOST_TEST(!has(output, "rank 1: note: "), output);
+}
+
 struct Stop {
   const char* name;
   int signal;
@@ -81,6 +95,7 @@ BOOST_AUTO_TEST_CASE(whoever_gets_the_signal_all_ranks_save_the_same_step_and_go
     int code = run.wait();
     BOOST_TEST(code == kSaved, stop.name << " " << code << " " << run.output());
     BOOST_TEST(has(run.output(), "stopped   after step " + std::to_string(steps_done(job, stop.name))), run.output());
+    check_is_told_once(run.output(), stop.signal == SIGTERM ? "note: SIGTERM heard" : "note: SIGUSR1 heard");
     check_goes_on(job, stop.name);
   }
 }
@@ -183,6 +198,33 @@ BOOST_AUTO_TEST_CASE(a_killed_rank_ends_the_job_and_is_named) {
   char host[256] = {};
   BOOST_REQUIRE(gethostname(host, sizeof host - 1) == 0);
   BOOST_TEST(has(line, std::string(host).substr(0, std::string(host).find('.'))), line);
+  BOOST_TEST(has(line, "; no checkpoint is in run/checkpoints: a new start begins anew"), line);
+}
+
+BOOST_AUTO_TEST_CASE(what_a_killed_run_leaves_and_how_it_goes_on_is_told) {
+  JobFolder job;
+  for (const auto& [name, more, advice] :
+       {std::tuple("auto", "", "start again to go on from it"),
+        std::tuple("none", "--resume none", "start again with --resume auto to go on")}) {
+    BackgroundRun run(job, job.launch_arguments(2, name, "train.max_steps=1000000 checkpoint.every_steps=2", more),
+                      name);
+    wait_until([&] { return has(run.output(), "checkpoint step 2 saved"); }, "a checkpoint");
+    kill(run.rank(1), SIGKILL);
+    BOOST_TEST(run.wait(std::chrono::seconds(10)) == 128 + SIGKILL, run.output());
+    const std::string line = last_line(run.output());
+    BOOST_TEST(has(line, "; the checkpoint of step "), line);
+    BOOST_TEST(has(line, std::string(" remains in ") + name + "/checkpoints: " + advice), line);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_process_alone_says_that_it_was_asked_to_stop) {
+  JobFolder job;
+  BackgroundRun run(job, "train -c job.yaml --set run.dir=run --set train.max_steps=1000000", "run");
+  wait_for_step(job, "run", 2);
+  BOOST_TEST(has(run.output(), "\nstart     step 1 of 1000000; predicted "), run.output());
+  kill(run.launcher(), SIGINT);
+  BOOST_TEST(run.wait() == kSaved, run.output());
+  check_is_told_once(run.output(), "note: asked to stop; the step that runs is finished and saved first\n");
 }
 
 BOOST_AUTO_TEST_CASE(a_rank_that_sleeps_is_named_by_the_others) {

@@ -5,6 +5,7 @@
 
 #include "framework/api/planner.hpp"
 #include "framework/api/register.hpp"
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/simulate/fit.hpp"
 #include "plugins/planners/heuristic/heuristic_degrees.hpp"
@@ -64,8 +65,10 @@ class HeuristicPlanner : public Planner, public StagePlanner, public ShardingPla
     }
     const std::string given =
         keys.size() == 1 ? fmt::format("{}", product) : fmt::format("{} = {}", join(words, " x "), product);
-    return invalid_argument("{}: {} does not divide {} ranks; start a multiple of {}, or let the planner choose",
-                            options.where(keys[0]), given, num_ranks, product);
+    return invalid_argument(
+        "{}: {} does not divide {}; start it with -n {} or a multiple (`altiplano launch -n {}` trains), or let the "
+        "planner choose",
+        options.where(keys[0]), given, counted(num_ranks, "rank"), product, product);
   }
 
   /// Those whose parameters and states fit; when there are none the one that splits them most, for its figures.

@@ -1,5 +1,6 @@
 #include "framework/api/planner.hpp"
 #include "framework/api/register.hpp"
+#include "framework/base/plural.hpp"
 #include "framework/simulate/fit.hpp"
 
 namespace altiplano {
@@ -16,13 +17,18 @@ Result<Degrees> degrees_from(const PlanRequest& request) {
   if (data == 0 && request.num_ranks % (tensor * pipeline) == 0) data = request.num_ranks / (tensor * pipeline);
   if (data == 0)
     return invalid_argument(
-        "{}: tensor_parallel_size {} x pipeline_parallel_size {} = {} does not divide {} ranks; start a multiple of {}",
-        o.where("tensor_parallel_size"), tensor, pipeline, tensor * pipeline, request.num_ranks, tensor * pipeline);
+        "{}: tensor_parallel_size {} x pipeline_parallel_size {} = {} does not divide {}; start it with -n {} or a "
+        "multiple "
+        "(`altiplano launch -n {}` trains), or use smaller degrees",
+        o.where("tensor_parallel_size"), tensor, pipeline, tensor * pipeline, counted(request.num_ranks, "rank"),
+        tensor * pipeline, tensor * pipeline);
   Degrees degrees{data, tensor, pipeline};
   if (degrees.num_ranks() != request.num_ranks)
-    return invalid_argument("{}: data {} x tensor {} x pipeline {} = {} ranks, the job has {}",
-                            o.where("data_parallel_size"), data, tensor, pipeline, degrees.num_ranks(),
-                            request.num_ranks);
+    return invalid_argument(
+        "{}: data {} x tensor {} x pipeline {} = {}, the job has {}; start it with -n {} (`altiplano launch -n {}` "
+        "trains), or use other degrees",
+        o.where("data_parallel_size"), data, tensor, pipeline, counted(degrees.num_ranks(), "rank"), request.num_ranks,
+        degrees.num_ranks(), degrees.num_ranks());
   return degrees;
 }
 

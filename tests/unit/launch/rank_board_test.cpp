@@ -24,6 +24,21 @@ BOOST_AUTO_TEST_CASE(what_a_rank_was_doing_is_known_after_its_death) {
   BOOST_TEST(to_string(board.of(1)) == "");
 }
 
+BOOST_AUTO_TEST_CASE(a_rank_that_was_asked_to_stop_says_so_beside_what_it_is_doing) {
+  const RankBoard board = RankBoard::create(2).value();
+  const auto report = RankReport::open(board.address(), RankId(1), 2).value();
+  BOOST_TEST(report.is_read());
+  report.set(RankPhase::kTraining, 7);
+  BOOST_TEST(board.stop_signal_of(1) == 0);
+  report.set_stop_signal(SIGTERM);
+  report.set(RankPhase::kTraining, 8);
+  BOOST_TEST(board.stop_signal_of(1) == SIGTERM);
+  BOOST_TEST(board.of(1).step == 8);
+  BOOST_TEST(board.stop_signal_of(0) == 0);
+  RankReport().set_stop_signal(SIGTERM);  // nobody reads it
+  BOOST_TEST(!RankReport().is_read());
+}
+
 BOOST_AUTO_TEST_CASE(every_phase_has_words) {
   BOOST_TEST(to_string(RankActivity{RankPhase::kStarting, 0}) == "while starting");
   BOOST_TEST(to_string(RankActivity{RankPhase::kTraining, 12}) == "in step 12");

@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(mistakes_in_a_plan_are_named_by_place_and_key) {
   BOOST_TEST(refusal(replaced("\"0-2,4\"", "\"0-2,x\"")) ==
              "plan.yaml:10:55: stages[0].slots: '0-2,x' is no list like 0-3,6");
   BOOST_TEST(refusal(replaced("{data: 2, tensor: 2}", "{daat: 2, tensor: 2}")) ==
-             "plan.yaml:10:71: stages[0].mesh: 'daat' is no axis with a degree");
+             "plan.yaml:10:71: stages[0].mesh: 'daat' is no axis; expected one of data, tensor, expert, context");
   BOOST_TEST(refusal(replaced("microbatch: 3", "microbatch: 3, microbatch: 3")) ==
              "plan.yaml:4:36: batch.microbatch: given twice, first in line 4");
   BOOST_TEST(refusal(replaced("replicas: 2", "replicas: 3")) ==

@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(layers_must_all_stand_once_in_order) {
 
 BOOST_AUTO_TEST_CASE(slots_and_meshes_must_match) {
   BOOST_TEST(refusal([](Plan& p) { p.stages[0].slots.pop_back(); }) ==
-             "plan stage s0 has mesh {data: 2, tensor: 2} of 4 devices and 3 slots");
+             "plan stage s0 has mesh {data: 2, tensor: 2} of 4 devices and 3 slots; list one slot per device");
   BOOST_TEST(refusal([](Plan& p) { p.stages[1].slots[0] = SlotId(0); }) ==
              "plan stage s1 uses slot 0, which stage s0 has");
   BOOST_TEST(refusal([](Plan& p) { p.stages[1].slots[0] = p.stages[1].slots[1]; }) ==
