@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "framework/base/plural.hpp"
 #include "framework/base/random.hpp"
 #include "framework/base/text.hpp"
 #include "framework/conformance/check.hpp"
@@ -45,7 +46,7 @@ Finding check_records(Model& model) {
     if (Status status = options.set(record.key, record.default_value, {}); !status.is_ok())
       return broken("{}: its own default is refused: {}", record.key, status.message());
   }
-  return fmt::format("{} keys", records.size());
+  return counted(static_cast<int64_t>(records.size()), "key");
 }
 
 Finding check_builds(Model& model) {
@@ -53,7 +54,7 @@ Finding check_builds(Model& model) {
   for (int64_t batch : {int64_t{1}, int64_t{3}, kBatch})
     for (int64_t sequence : {int64_t{1}, int64_t{5}, kSequence}) {
       auto built = model.build(options, {batch, sequence});
-      if (!built.is_ok()) return broken("{} samples of {}: {}", batch, sequence, built.status().to_string());
+      if (!built.is_ok()) return broken("{} of {}: {}", counted(batch, "sample"), sequence, built.status().to_string());
       ALTIPLANO_RETURN_IF_ERROR(built->graph.verify());
       for (ValueId id : built->inputs)
         if (const Value& value = built->graph.value(id); value.shape.empty() || value.shape[0] != batch)
@@ -61,7 +62,7 @@ Finding check_builds(Model& model) {
       auto again = model.build(options, {batch, sequence});
       if (!again.is_ok() || again->graph.to_string() != built->graph.to_string() ||
           again->graph.fingerprint() != built->graph.fingerprint())
-        return broken("{} samples of {}: built twice, the graphs differ", batch, sequence);
+        return broken("{} of {}: built twice, the graphs differ", counted(batch, "sample"), sequence);
     }
   return "small: " + settings_text(options);
 }
@@ -148,14 +149,17 @@ Finding check_gradients(Model& model) {
   ALTIPLANO_ASSIGN(const GradientError worst, gradient_error(kernels, training, std::move(values), 3));
   if (!(worst.error <= kModelGradientTolerance))
     return broken("the gradient of {} is {}, by differences {}", worst.parameter, worst.gradient, worst.difference);
-  return fmt::format("{} elements of {} parameters", worst.num_tried, training.parameters.size());
+  return counted(worst.num_tried, "element") + " of " +
+         counted(static_cast<int64_t>(training.parameters.size()), "parameter");
 }
 
 Finding check_nonsense(Model& model) {
   ALTIPLANO_ASSIGN(const Options options, small_options(model, kBatch, kSequence));
   for (const ModelRequest& request : {ModelRequest{0, kSequence}, ModelRequest{kBatch, 0}, ModelRequest{-1, -1}}) {
     auto built = model.build(options, request);
-    if (built.is_ok()) return broken("{} samples of {} were built", request.global_batch, request.sequence_length);
+    if (built.is_ok())
+      return broken("{} of {} {} built", counted(request.global_batch, "sample"), request.sequence_length,
+                    plural(request.global_batch, "was", "were"));
     if (built.status().message().empty()) return broken("a refusal without a word");
   }
   return "3 requests refused";

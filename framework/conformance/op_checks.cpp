@@ -3,6 +3,7 @@
 #include <cmath>
 #include <set>
 
+#include "framework/base/plural.hpp"
 #include "framework/base/random.hpp"
 #include "framework/base/text.hpp"
 #include "framework/conformance/check.hpp"
@@ -109,7 +110,7 @@ Finding check_samples(OpExtension& extension) {
     const std::string text = at->rule(sample.inputs, outputs, sample.attributes);
     ALTIPLANO_RETURN_IF_ERROR(ShardingRule::parse(text, sample.inputs, outputs).status());
   }
-  return fmt::format("{} samples", samples.size());
+  return counted(static_cast<int64_t>(samples.size()), "sample");
 }
 
 Finding check_rules(OpExtension& extension) {
@@ -197,7 +198,7 @@ Finding check_gradients(OpExtension& extension) {
       num_tried += *tried;
     }
   }
-  return fmt::format("{} elements", num_tried);
+  return counted(num_tried, "element");
 }
 
 std::string no_gradients(const Subject& subject) {

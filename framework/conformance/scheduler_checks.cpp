@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/conformance/check.hpp"
 
@@ -30,20 +31,24 @@ std::vector<Environment> odd_environments() {
 }
 
 Status check_allocation(const Allocation& allocation, int ranks) {
-  if (allocation.job_id.empty()) return broken("{} ranks: no job id", ranks);
+  if (allocation.job_id.empty()) return broken("{}: no job id", counted(ranks, "rank"));
   const bool is_safe = std::all_of(allocation.job_id.begin(), allocation.job_id.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
   });
   if (!is_safe) return broken("job id '{}' is not safe in file names", allocation.job_id);
   if (allocation.hosts.empty() || allocation.hosts.size() != allocation.ranks_per_host.size())
-    return broken("{} ranks: {} hosts and {} counts of ranks", ranks, allocation.hosts.size(),
-                  allocation.ranks_per_host.size());
+    return broken("{}: {} and {} of ranks", counted(ranks, "rank"),
+                  counted(static_cast<int64_t>(allocation.hosts.size()), "host"),
+                  counted(static_cast<int64_t>(allocation.ranks_per_host.size()), "count"));
   for (const std::string& host : allocation.hosts)
-    if (trim(host).empty()) return broken("{} ranks: a host without a name", ranks);
+    if (trim(host).empty()) return broken("{}: a host without a name", counted(ranks, "rank"));
   const int sum = std::accumulate(allocation.ranks_per_host.begin(), allocation.ranks_per_host.end(), 0);
   const int least = *std::min_element(allocation.ranks_per_host.begin(), allocation.ranks_per_host.end());
-  if (sum != ranks || least < 0) return broken("{} ranks were asked for, {} are placed", ranks, sum);
-  if (allocation.cpus_per_rank < 1) return broken("{} ranks: {} processors per rank", ranks, allocation.cpus_per_rank);
+  if (sum != ranks || least < 0)
+    return broken("{} {} asked for, {} {} placed", counted(ranks, "rank"), plural(ranks, "was", "were"), sum,
+                  plural(sum, "is", "are"));
+  if (allocation.cpus_per_rank < 1)
+    return broken("{}: {} per rank", counted(ranks, "rank"), counted(allocation.cpus_per_rank, "processor"));
   if (allocation.restart_count < 0) return broken("a restart count of {}", allocation.restart_count);
   return Status::ok();
 }

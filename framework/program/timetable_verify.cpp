@@ -4,6 +4,7 @@
 #include <optional>
 #include <tuple>
 
+#include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/program/timetable.hpp"
 
@@ -18,12 +19,13 @@ using Places = std::map<std::tuple<ActionKind, int, int>, Place>;
 
 Status check_shape(const Timetable& table) {
   if (table.num_stages < 1 || table.num_microbatches < 1) {
-    return invalid_argument("timetable: {} stages and {} microbatches; the least is 1 of each", table.num_stages,
-                            table.num_microbatches);
+    return invalid_argument("timetable: {} and {}; the least is 1 of each", counted(table.num_stages, "stage"),
+                            counted(table.num_microbatches, "microbatch", "microbatches"));
   }
   if (table.chunk_stage.size() != table.workers.size()) {
-    return invalid_argument("timetable: chunk_stage names {} workers but {} have actions", table.chunk_stage.size(),
-                            table.workers.size());
+    return invalid_argument("timetable: chunk_stage names {} but {} {} actions",
+                            counted(static_cast<int64_t>(table.chunk_stage.size()), "worker"), table.workers.size(),
+                            plural(static_cast<int64_t>(table.workers.size()), "has", "have"));
   }
   for (size_t w = 0; w < table.chunk_stage.size(); ++w) {
     for (StageId stage : table.chunk_stage[w]) {
@@ -43,7 +45,8 @@ Status check_action(const Timetable& table, size_t worker, const Action& action)
   }
   int num_chunks = static_cast<int>(table.chunk_stage[worker].size());
   if (action.chunk < 0 || action.chunk >= num_chunks) {
-    return invalid_argument("timetable: w{} {}: the worker hosts {} chunks", worker, action.to_string(), num_chunks);
+    return invalid_argument("timetable: w{} {}: the worker hosts {}", worker, action.to_string(),
+                            counted(num_chunks, "chunk"));
   }
   if (action.microbatch < 0 || action.microbatch >= table.num_microbatches) {
     return invalid_argument("timetable: w{} {}: microbatches are 0 to {}", worker, action.to_string(),

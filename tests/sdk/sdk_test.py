@@ -172,7 +172,7 @@ class Tutorial(Sdk):
         script = "set -euo pipefail\n" + "".join(blocks)
         output = run(["bash", "-c", script], self.work, PREFIX=str(self.prefix), PATH=f"{self.prefix}/bin:{os.environ['PATH']}",
                      **({"CMAKE_CXX_COMPILER_LAUNCHER": "ccache"} if shutil.which("ccache") else {}))
-        self.assertIn("BROKEN    every size is right or refused with the nearest legal value: 1 stages, 1 microbatches: ", output)
+        self.assertIn("BROKEN    every size is right or refused with the nearest legal value: 1 stage, 1 microbatch: ", output)
         self.assertIn("w0: B0 F0", output)
         self.assertRegex(output, r"pipeline 2, zigzag")
         self.assertRegex(output, r"done +5 steps")

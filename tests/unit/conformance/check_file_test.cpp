@@ -83,21 +83,21 @@ BOOST_AUTO_TEST_CASE(a_refused_file_gives_the_loaders_words) {
 }
 
 BOOST_AUTO_TEST_CASE(a_schedule_that_deadlocks_is_shown_with_its_timetable) {
-  expect_broken(report_of("deadlocks"), "every size", {"2 stages, 1 microbatches: ", "w1: B0 F0"});
+  expect_broken(report_of("deadlocks"), "every size", {"2 stages, 1 microbatch: ", "w1: B0 F0"});
 }
 
 BOOST_AUTO_TEST_CASE(a_schedule_that_changes_its_mind_is_shown_with_both_answers) {
-  expect_broken(report_of("changes_its_mind"), "equal requests", {"1 stages, 2 microbatches: two timetables"});
+  expect_broken(report_of("changes_its_mind"), "equal requests", {"1 stage, 2 microbatches: two timetables"});
 }
 
 BOOST_AUTO_TEST_CASE(a_schedule_that_ignores_the_limit_is_told_how_many_are_in_flight) {
   expect_broken(report_of("ignores_the_limit"), "a limit",
-                {"1 stages, 2 microbatches, at most 1 in flight: 2 are in flight"});
+                {"1 stage, 2 microbatches, at most 1 in flight: 2 are in flight"});
 }
 
 BOOST_AUTO_TEST_CASE(a_refusal_without_a_way_out_is_a_broken_promise) {
   expect_broken(report_of("mute_refusal"), "every size",
-                {"a refusal without 'nearest legal value': \"no\" (of 1 stages, 5 microbatches)"});
+                {"a refusal without 'nearest legal value': \"no\" (of 1 stage, 5 microbatches)"});
 }
 
 BOOST_AUTO_TEST_CASE(a_second_exported_symbol_is_named) {
@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(a_model_whose_loss_is_a_mean_is_found_out) {
 }
 
 BOOST_AUTO_TEST_CASE(a_scheduler_that_forgets_a_rank_is_found_out) {
-  expect_broken(report_of("forgets_a_rank"), "place every rank", {"1 ranks were asked for, 0 are placed"});
+  expect_broken(report_of("forgets_a_rank"), "place every rank", {"1 rank was asked for, 0 are placed"});
 }
 
 BOOST_AUTO_TEST_CASE(a_backend_that_takes_sums_for_maxima_is_found_out) {

@@ -94,9 +94,10 @@ BOOST_AUTO_TEST_CASE(manual_counts_stages_of_a_split) {
 BOOST_AUTO_TEST_CASE(manual_refuses_degrees_that_do_not_make_the_ranks) {
   BOOST_TEST(plan_with("manual", Request(6, {{"tensor_parallel_size", int64_t{4}}}).value).status().message() ==
              "parallel.tensor_parallel_size: tensor_parallel_size 4 x pipeline_parallel_size 1 = 4 does not divide 6 "
-             "ranks; start a multiple of 4");
+             "ranks; start it with -n 4 or a multiple (`altiplano launch -n 4` trains), or use smaller degrees");
   BOOST_TEST(plan_with("manual", Request(4, {{"data_parallel_size", int64_t{3}}}).value).status().message() ==
-             "parallel.data_parallel_size: data 3 x tensor 1 x pipeline 1 = 3 ranks, the job has 4");
+             "parallel.data_parallel_size: data 3 x tensor 1 x pipeline 1 = 3 ranks, the job has 4; start it with -n 3 "
+             "(`altiplano launch -n 3` trains), or use other degrees");
 }
 
 BOOST_AUTO_TEST_CASE(heuristic_uses_data_alone_while_memory_allows) {
@@ -124,9 +125,9 @@ BOOST_AUTO_TEST_CASE(heuristic_keeps_the_degrees_the_user_fixed) {
       "heuristic", Request(8, {{"tensor_parallel_size", int64_t{2}}, {"pipeline_parallel_size", int64_t{2}}}).value);
   BOOST_REQUIRE_MESSAGE(plan.is_ok(), plan.status().to_string());
   BOOST_TEST(degrees_of(*plan) == "2 stages of {data: 2, tensor: 2}");
-  BOOST_TEST(
-      plan_with("heuristic", Request(6, {{"tensor_parallel_size", int64_t{4}}}).value).status().message() ==
-      "parallel.tensor_parallel_size: 4 does not divide 6 ranks; start a multiple of 4, or let the planner choose");
+  BOOST_TEST(plan_with("heuristic", Request(6, {{"tensor_parallel_size", int64_t{4}}}).value).status().message() ==
+             "parallel.tensor_parallel_size: 4 does not divide 6 ranks; start it with -n 4 or a multiple "
+             "(`altiplano launch -n 4` trains), or let the planner choose");
 }
 
 BOOST_AUTO_TEST_CASE(equal_requests_give_equal_plans) {

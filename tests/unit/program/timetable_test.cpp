@@ -128,9 +128,9 @@ BOOST_AUTO_TEST_CASE(a_table_that_contradicts_its_own_numbers_is_refused) {
   table.num_microbatches = 2;
   BOOST_TEST(verify_timetable(table).message() == "timetable: F of microbatch 1 at stage 0 is missing; needed: once");
   table.num_microbatches = 0;
-  BOOST_TEST(verify_timetable(table).message() == "timetable: 1 stages and 0 microbatches; the least is 1 of each");
+  BOOST_TEST(verify_timetable(table).message() == "timetable: 1 stage and 0 microbatches; the least is 1 of each");
   table = table_of("w0: F0@1 B0@1");
-  BOOST_TEST(verify_timetable(table).message() == "timetable: w0 F0@1: the worker hosts 1 chunks");
+  BOOST_TEST(verify_timetable(table).message() == "timetable: w0 F0@1: the worker hosts 1 chunk");
   table = table_of("w0: F0 B0");
   table.chunk_stage[0][0] = StageId(3);
   BOOST_TEST(verify_timetable(table).message() == "timetable: w0 hosts stage 3; there are stages 0 to 0");
