@@ -1,6 +1,5 @@
 // altiplano train: one rank of a job, or all of it when started alone.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <memory>
 
@@ -29,14 +28,17 @@ Result<std::unique_ptr<Rendezvous>> meet(const RankEnvironment& environment) {
   return std::unique_ptr<Rendezvous>(std::make_unique<InprocRendezvous>(std::make_shared<InprocWorld>(1), RankId(0)));
 }
 
-RankReport g_report;  // for the signal's handler
+/// For the thread that hears signals, until the process is gone: never destroyed.
+RankReport& report_of_this_rank() {
+  static auto* const report = new RankReport;
+  return *report;
+}
 
-/// Runs in a signal's handler. The launcher tells people, once for all ranks; alone, the process does it itself.
+/// The launcher tells people, once for all ranks; alone, the process does it itself.
 void tell_that_stop_was_heard(int number) {
-  constexpr char kText[] = "note: asked to stop; the step that runs is finished and saved first\n";
-  if (g_report.is_read()) return g_report.set_stop_signal(number);
-  const ssize_t written = ::write(STDERR_FILENO, kText, sizeof(kText) - 1);
-  (void)written;  // nobody is left to tell
+  const RankReport& report = report_of_this_rank();
+  if (report.is_read()) return report.set_stop_signal(number);
+  print_err("note: {} heard; the step that runs is finished and saved first\n", signal_name(number));
 }
 
 /// What was set and generation needs too.
@@ -68,8 +70,8 @@ Status train(const TrainArguments& arguments, int& exit_code) {
   const double started = unix_time();
   catch_stop_signals();
   ALTIPLANO_ASSIGN(RankEnvironment environment, rank_environment());
-  ALTIPLANO_ASSIGN(g_report, RankReport::open(environment.board, environment.rank, environment.world_size));
-  const RankReport& report = g_report;
+  RankReport& report = report_of_this_rank();
+  ALTIPLANO_ASSIGN(report, RankReport::open(environment.board, environment.rank, environment.world_size));
   catch_stop_signals(tell_that_stop_was_heard);
   report.set(RankPhase::kStarting, 0);
   const bool has_launcher = !environment.rendezvous.empty();  // which has printed the notices

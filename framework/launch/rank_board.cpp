@@ -22,7 +22,6 @@ struct alignas(64) Slot {
   std::atomic<uint64_t> word;
   std::atomic<int> stop_signal;
 };
-static_assert(std::atomic<int>::is_always_lock_free, "a signal's handler writes it");
 
 size_t board_bytes(int ranks) {
   return sizeof(Slot) * static_cast<size_t>(ranks);

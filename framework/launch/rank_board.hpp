@@ -51,7 +51,7 @@ class RankReport {
   void set(RankPhase phase, int64_t step) const;
   /// Whether a launcher reads it.
   bool is_read() const { return memory_ != nullptr; }
-  /// It was asked to stop by this signal. May be called by a signal's handler.
+  /// It was asked to stop by this signal. Any thread.
   void set_stop_signal(int number) const;
 
  private:

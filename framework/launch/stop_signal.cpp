@@ -3,7 +3,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
+#include <mutex>
+#include <thread>
 
 #include "framework/base/status.hpp"
 
@@ -13,14 +16,24 @@ namespace {
 
 constexpr int kStopSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP};
 
-volatile sig_atomic_t g_signal = 0;
-void (*volatile g_heard)(int number) = nullptr;
+std::atomic<int> g_signal = 0;
+std::atomic<void (*)(int)> g_heard = nullptr;
+std::atomic<bool> g_is_told = false;
 char g_message[256];
 
-void note_signal(int number) {
-  if (g_signal != 0) return;
-  g_signal = number;
-  if (g_heard != nullptr) g_heard(number);
+void tell() {
+  const auto heard = g_heard.load();
+  if (heard != nullptr && g_signal != 0 && !g_is_told.exchange(true)) heard(g_signal);
+}
+
+/// The one thread that takes the stop signals; all others have them blocked.
+[[noreturn]] void take_signals(sigset_t set) {
+  for (int number = 0;;) {
+    if (sigwait(&set, &number) != 0) continue;
+    int none = 0;
+    g_signal.compare_exchange_strong(none, number);
+    tell();
+  }
 }
 
 void print_and_exit(int /*number*/) {
@@ -55,10 +68,16 @@ sigset_t stop_signals() {
 }
 
 void catch_stop_signals(void (*heard)(int number)) {
-  const bool came_before = g_signal != 0;
+  static std::once_flag once;
   g_heard = heard;
-  handle(note_signal);
-  if (came_before && heard != nullptr) heard(g_signal);
+  std::call_once(once, [] {
+    const sigset_t set = stop_signals();
+    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    for (int number : kStopSignals)  // one that is ignored would not be waited for
+      if (sigismember(&set, number) == 1) signal(number, SIG_DFL);
+    std::thread(take_signals, set).detach();
+  });
+  tell();
 }
 
 int stop_signal() {

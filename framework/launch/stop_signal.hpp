@@ -1,5 +1,6 @@
 #pragma once
-// Signals only set a flag; the ranks agree on it at a step's boundary, save once and stop (design section 9).
+// Signals only set a flag, and interrupt nobody; the ranks agree on it at a step's boundary, save once and stop (design
+// section 9).
 //
 // The stop signals are SIGTERM, SIGINT, SIGUSR1, SIGUSR2, and SIGHUP unless it is ignored (nohup).
 #include <csignal>
@@ -10,8 +11,9 @@ namespace altiplano {
 sigset_t stop_signals();
 
 /// The stop signals from now on set the flag, and `heard` is called for the first of them (also when that came before
-/// this call); it runs in the signal's handler and may only do what is safe there. Unblocks them: a launched rank
-/// starts with them blocked, so that none that comes early kills it.
+/// this call), by a thread of its own. To be called before there are other threads: all of them have the signals
+/// blocked, and no handler ever interrupts them. Kernels of oneDNN use the stack's pointer for data, and what a handler
+/// lays on the stack would then be written over the heap.
 void catch_stop_signals(void (*heard)(int number) = nullptr);
 /// 0, or the signal that came first.
 int stop_signal();
