@@ -30,7 +30,15 @@ struct KernelRequest {
   std::string kind;
   Attributes attributes;
   std::vector<OperandLayout> inputs, outputs;
-  uint64_t seed = 0;  ///< of random ops
+  uint64_t seed = 0;      ///< of random ops
+  std::string form = {};  ///< one of Device::forms; empty: the first of them
+};
+
+/// The ways in which a device can make one kernel. They differ in speed and, by rounding, in results; all need the same
+/// workspace, so that a plan's memory does not depend on which is taken.
+struct KernelForms {
+  std::string shape;               ///< what a kernel table knows the request by: requests of one shape have equal forms
+  std::vector<std::string> names;  ///< the one that is taken when nobody chooses first; empty: there is one way only
 };
 
 /// Values that change per step; equal on all ranks.
@@ -59,10 +67,12 @@ class Kernel {
 };
 
 struct DeviceInfo {
-  std::string name;  ///< "cpu (avx512, amx-bf16)"
-  int threads = 1;   ///< compute threads of this rank
-  Bytes memory;      ///< available to one rank
+  std::string name;      ///< "cpu (avx512, amx-bf16)"
+  std::string hardware;  ///< the chip's own name, for telling machines apart; may be empty
+  int threads = 1;       ///< compute threads of this rank
+  Bytes memory;          ///< available to one rank
   std::vector<DType> dtypes;
+  std::vector<DType> widened;   ///< those of them whose products are computed in a wider type, slower than in that one
   bool is_host_memory = false;  ///< allocate() gives memory that the host reads and writes as its own
 };
 
@@ -82,7 +92,9 @@ class Device {
   /// Bytes handed out by allocate() and not freed, and the highest that has been.
   virtual Bytes allocated() const noexcept = 0;
   virtual Bytes peak_allocated() const noexcept = 0;
-  /// Refuses an op kind, dtype or shape it has no kernel for, naming it.
+  /// In which forms make_kernel makes this. Which is the fastest is measured (framework/runtime/kernel_choice.hpp).
+  virtual Result<KernelForms> forms([[maybe_unused]] const KernelRequest& request) noexcept { return KernelForms{}; }
+  /// Refuses an op kind, dtype, shape or form it has no kernel for, naming it.
   virtual Result<std::unique_ptr<Kernel>> make_kernel(const KernelRequest& request) noexcept = 0;
   /// destination[part] = or += source[part], strided (see BoxCopy). Empty parts are fine.
   virtual Status copy(const BoxCopy& boxes, DType dtype, const void* source, void* destination, bool add) noexcept = 0;

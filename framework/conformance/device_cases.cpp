@@ -70,6 +70,7 @@ KernelRequest request_of(const DeviceCase& c, DType under_test) {
     request.attributes.set("dtype", std::string(to_string(typed(named, under_test))));
   }
   request.seed = 17;
+  request.form = c.form;
   for (const CaseOperand& operand : c.inputs)
     request.inputs.push_back(layout_of(operand, typed(operand.dtype, under_test)));
   for (const CaseOperand& operand : c.outputs)

@@ -31,7 +31,8 @@ struct DeviceCase {
   std::vector<CaseOperand> inputs, outputs;
   int64_t batch_offset = 0;
   StepScalars step = {};
-  std::string to_string() const { return kind + " (" + name + ")"; }
+  std::string form = {};  ///< one of Device::forms; empty: the device's first
+  std::string to_string() const { return kind + " (" + name + (form.empty() ? "" : ", " + form) + ")"; }
 };
 
 const std::vector<DeviceCase>& device_cases();

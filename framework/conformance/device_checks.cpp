@@ -4,6 +4,7 @@
 // results half a unit of the last place of bf16, 2^-9, plus what intermediate roundings add (kResultBf16 = 2^-7).
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -51,12 +52,26 @@ Result<bool> has_kernel(Device& device, const DeviceCase& c, DType dtype) {
   return false;
 }
 
-/// The cases the device has kernels for.
+/// The case once per form in which the device makes it.
+Result<std::vector<DeviceCase>> in_every_form(Device& device, const DeviceCase& c, DType dtype) {
+  ALTIPLANO_ASSIGN(const KernelForms forms, device.forms(request_of(c, dtype)));
+  std::vector<DeviceCase> cases;
+  for (const std::string& form : forms.names) {
+    cases.push_back(c);
+    cases.back().form = form;
+  }
+  if (cases.empty()) cases.push_back(c);
+  return cases;
+}
+
+/// The cases the device has kernels for, in every form.
 Result<std::vector<DeviceCase>> known_cases(Device& device, DType dtype) {
   std::vector<DeviceCase> known;
   for (const DeviceCase& c : device_cases()) {
     ALTIPLANO_ASSIGN(const bool is_known, has_kernel(device, c, dtype));
-    if (is_known) known.push_back(c);
+    if (!is_known) continue;
+    ALTIPLANO_ASSIGN(const auto forms, in_every_form(device, c, dtype));
+    known.insert(known.end(), forms.begin(), forms.end());
   }
   if (known.empty()) return broken("it has no kernel in {} of any op kind", to_string(dtype));
   return known;
@@ -271,6 +286,41 @@ Finding check_allocations(DeviceBackend& backend) {
   return "aligned, zero, counted";
 }
 
+/// Forms of one shape: named, different, of one workspace, and refused by name where there is no such form.
+Status check_forms_of(Device& device, const DeviceCase& c, const KernelForms& forms) {
+  const std::set<std::string> names(forms.names.begin(), forms.names.end());
+  if (forms.shape.empty() || names.contains("")) return broken("{} has forms without a name", c.to_string());
+  if (names.size() != forms.names.size()) return broken("{} has two forms of one name", c.to_string());
+  KernelRequest request = request_of(c, DType::kF32);
+  ALTIPLANO_ASSIGN(const auto first, device.make_kernel(request));
+  for (const std::string& form : forms.names) {
+    request.form = form;
+    ALTIPLANO_ASSIGN(const auto kernel, device.make_kernel(request));
+    if (kernel->workspace_bytes() != first->workspace_bytes())
+      return broken("{} takes {} B of workspace as {} and {} B when nobody chooses", c.to_string(),
+                    kernel->workspace_bytes(), form, first->workspace_bytes());
+  }
+  request.form = "folded";
+  const auto refused = device.make_kernel(request);
+  if (refused.is_ok()) return broken("{} is made in a form that it has not, folded", c.to_string());
+  return must_mention(refused.status(), {"folded", forms.names.front().c_str()});
+}
+
+Finding check_forms(DeviceBackend& backend) {
+  ALTIPLANO_ASSIGN(const auto device, open(backend, 2));
+  std::map<std::string, std::vector<std::string>> of_shape;
+  for (const DeviceCase& c : device_cases()) {
+    ALTIPLANO_ASSIGN(const bool is_known, has_kernel(*device, c, DType::kF32));
+    if (!is_known) continue;
+    ALTIPLANO_ASSIGN(const KernelForms forms, device->forms(request_of(c, DType::kF32)));
+    if (forms.names.empty()) continue;
+    ALTIPLANO_RETURN_IF_ERROR(check_forms_of(*device, c, forms));
+    const auto [known, is_new] = of_shape.emplace(forms.shape, forms.names);
+    if (!is_new && known->second != forms.names) return broken("shape '{}' has other forms elsewhere", forms.shape);
+  }
+  return fmt::format("{} shapes with several forms", of_shape.size());
+}
+
 Finding check_refusals(DeviceBackend& backend) {
   ALTIPLANO_ASSIGN(const auto device, open(backend, 1));
   const auto unknown = device->make_kernel({.kind = "fold_paper", .attributes = {}, .inputs = {}, .outputs = {}});
@@ -321,6 +371,7 @@ std::vector<Check> device_checks() {
       check_of<DeviceBackend>("boxes are copied and added", check_copies),
       check_of<DeviceBackend>("allocations are aligned, zero and counted to the byte", check_allocations),
       check_of<DeviceBackend>("what it cannot do is refused by name", check_refusals),
+      check_of<DeviceBackend>("the forms of a kernel have names and one workspace", check_forms),
   };
   checks[2].not_owed = no_bf16;
   checks[5].not_owed = no_dropout;

@@ -11,8 +11,10 @@ namespace altiplano::cpu {
 CpuDevice::CpuDevice(const DeviceOptions& options) {
   info_.threads = threads_of_rank(options.threads, options.ranks_on_host);
   info_.name = "cpu (" + instruction_sets() + ", " + library_text() + ")";
+  info_.hardware = processor_name();
   info_.memory = Bytes(host_memory_bytes() / std::max(1, options.ranks_on_host));
   info_.dtypes = {DType::kF32, DType::kBF16};
+  if (!has_bf16_products()) info_.widened = {DType::kBF16};
   info_.is_host_memory = true;
   context_.threads = info_.threads;
   omp_set_num_threads(info_.threads);  // this thread's setting; oneDNN reads it
@@ -86,9 +88,20 @@ Status check_request(const KernelRequest& request, const KernelEntry* entry) {
 
 }  // namespace
 
+Result<KernelForms> CpuDevice::forms(const KernelRequest& request) noexcept try {
+  if (request.kind != "matmul") return KernelForms{};
+  ALTIPLANO_RETURN_IF_ERROR(check_request(request, find_kernel_entry(request.kind)));
+  omp_set_num_threads(info_.threads);
+  return product_forms(request, context_);
+} catch (const std::exception& error) {
+  return runtime_failure("device/cpu: the forms of {}: {}", request.kind, error.what());
+}
+
 Result<std::unique_ptr<Kernel>> CpuDevice::make_kernel(const KernelRequest& request) noexcept try {
   const KernelEntry* entry = find_kernel_entry(request.kind);
   ALTIPLANO_RETURN_IF_ERROR(check_request(request, entry));
+  if (!request.form.empty() && request.kind != "matmul")
+    return invalid_argument("device/cpu has no {} in the form '{}': it has one form only", request.kind, request.form);
   omp_set_num_threads(info_.threads);
   return entry->make(request, context_);
 } catch (const std::exception& error) {

@@ -19,6 +19,7 @@ class CpuDevice final : public Device {
   void free(void* memory) noexcept override;
   Bytes allocated() const noexcept override { return allocated_; }
   Bytes peak_allocated() const noexcept override { return peak_; }
+  Result<KernelForms> forms(const KernelRequest& request) noexcept override;
   Result<std::unique_ptr<Kernel>> make_kernel(const KernelRequest& request) noexcept override;
   Status copy(const BoxCopy& boxes, DType dtype, const void* source, void* destination, bool add) noexcept override;
   Status fill_zero(void* memory, int64_t bytes) noexcept override;

@@ -79,4 +79,30 @@ std::string instruction_sets() {
   }
 }
 
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  std::array<std::string, 3> found;
+  constexpr std::array kFields = {"model name", "cpu family", "model"};
+  for (std::string line; std::getline(file, line) && !line.empty();) {  // the first processor's
+    const size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    for (size_t i = 0; i < found.size(); ++i)
+      if (trim(line.substr(0, colon)) == kFields[i]) found[i] = trim(line.substr(colon + 1));
+  }
+  if (found[0].empty()) return "unknown processor";
+  return fmt::format("{}, family {}, model {}", found[0], found[1], found[2]);
+}
+
+bool has_bf16_products() {
+  switch (dnnl::get_effective_cpu_isa()) {
+    case dnnl::cpu_isa::avx512_core:
+    case dnnl::cpu_isa::avx512_core_vnni:
+    case dnnl::cpu_isa::avx512_core_bf16:
+    case dnnl::cpu_isa::avx512_core_amx:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace altiplano::cpu

@@ -17,4 +17,9 @@ std::string library_text();
 /// "avx512, amx-bf16", "avx2", "sse2": the widest set that the loops and products use here.
 std::string instruction_sets();
 
+/// "AMD EPYC, family 25, model 1"; "unknown processor" where /proc/cpuinfo does not tell.
+std::string processor_name();
+/// Whether oneDNN multiplies bf16 as bf16 here (AVX-512 at least).
+bool has_bf16_products();
+
 }  // namespace altiplano::cpu

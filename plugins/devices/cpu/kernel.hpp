@@ -154,6 +154,9 @@ struct GlobalIndex {
   explicit GlobalIndex(const OperandLayout& layout);
 };
 
+/// The forms of a matmul whose request has been checked.
+Result<KernelForms> product_forms(const KernelRequest& request, const CpuContext& context);
+
 // One function per op kind, by family file.
 #define ALTIPLANO_CPU_KERNEL(name)                                                           \
   Result<std::unique_ptr<Kernel>> make_##name([[maybe_unused]] const KernelRequest& request, \

@@ -135,31 +135,37 @@ std::array<std::vector<ViewDim>, 3> batch_dims(const std::vector<ProductLetter>&
 
 Result<MatrixView> view_of(const ProductLetters& letters, ProductOperand operand,
                            const std::vector<ProductLetter>& rows, const std::vector<ProductLetter>& columns,
-                           std::vector<ViewDim> batch, bool must_stage) {
+                           std::vector<ViewDim> batch, bool must_stage, bool turned) {
   MatrixView view;
   view.batch = std::move(batch);
   const auto merged_rows = merge(rows, operand), merged_columns = merge(columns, operand);
+  bool column_major = turned;
   if (!must_stage && merged_rows && merged_columns) {
     view.rows = *merged_rows, view.columns = *merged_columns;
-    if (settle(view.rows, view.columns, operand == kC)) return view;
+    const bool usable = settle(view.rows, view.columns, operand == kC);
+    if (usable && !turned) return view;
+    column_major = turned && (!usable || view.columns.stride == 1);
   }
   view.staged = true;
   view.columns = {extent_of(columns), 1};
   view.rows = {extent_of(rows), std::max<int64_t>(1, view.columns.extent)};
+  if (column_major) view.rows.stride = 1, view.columns.stride = std::max<int64_t>(1, view.rows.extent);
   int64_t stride = view.rows.extent * view.columns.extent;
   for (size_t i = view.batch.size(); i-- > 0; stride *= view.batch[i].extent) view.batch[i].stride = stride;
-  if (!add_packing(view.packing, {&letters.batch, &rows, &columns}, operand)) {
+  const auto *outer = column_major ? &columns : &rows, *inner = column_major ? &rows : &columns;
+  if (!add_packing(view.packing, {&letters.batch, outer, inner}, operand)) {
     return invalid_argument("device/cpu: matmul with more than {} dims in one operand", StridedCopy::kMaxDims);
   }
   return view;
 }
 
-Result<ProductViews> views_of(const ProductLetters& letters, std::array<bool, 3> must_stage) {
+Result<ProductViews> views_of(const ProductLetters& letters, std::array<bool, 3> must_stage,
+                              std::array<bool, 3> turned) {
   const auto batch = batch_dims(letters.batch);
   ProductViews out;
-  ALTIPLANO_ASSIGN(out.a, view_of(letters, kA, letters.m, letters.k, batch[kA], must_stage[kA]));
-  ALTIPLANO_ASSIGN(out.b, view_of(letters, kB, letters.k, letters.n, batch[kB], must_stage[kB]));
-  ALTIPLANO_ASSIGN(out.c, view_of(letters, kC, letters.m, letters.n, batch[kC], must_stage[kC]));
+  ALTIPLANO_ASSIGN(out.a, view_of(letters, kA, letters.m, letters.k, batch[kA], must_stage[kA], turned[kA]));
+  ALTIPLANO_ASSIGN(out.b, view_of(letters, kB, letters.k, letters.n, batch[kB], must_stage[kB], turned[kB]));
+  ALTIPLANO_ASSIGN(out.c, view_of(letters, kC, letters.m, letters.n, batch[kC], must_stage[kC], turned[kC]));
   out.m = extent_of(letters.m), out.n = extent_of(letters.n), out.k = extent_of(letters.k),
   out.batch = extent_of(letters.batch);
   return out;
@@ -167,14 +173,43 @@ Result<ProductViews> views_of(const ProductLetters& letters, std::array<bool, 3>
 
 }  // namespace
 
-Result<ProductViews> plan_product(ProductLetters letters, std::array<bool, 3> must_stage) {
+Result<ProductViews> plan_product(ProductLetters letters, std::array<bool, 3> must_stage, std::array<bool, 3> turned) {
   if (letters.swapped) std::swap(must_stage[kA], must_stage[kB]);
+  ProductLetters by_b = letters;
   letters.order_k_by(kA);
-  ALTIPLANO_ASSIGN(ProductViews by_a, views_of(letters, must_stage));
-  letters.order_k_by(kB);
-  ALTIPLANO_ASSIGN(ProductViews by_b, views_of(letters, must_stage));
-  const auto staged = [](const ProductViews& views) { return views.a.staged + views.b.staged; };
-  return staged(by_b) < staged(by_a) ? by_b : by_a;
+  by_b.order_k_by(kB);
+  ALTIPLANO_ASSIGN(ProductViews views, views_of(letters, must_stage, {}));
+  ALTIPLANO_ASSIGN(ProductViews views_by_b, views_of(by_b, must_stage, {}));
+  const auto staged = [](const ProductViews& v) { return v.a.staged + v.b.staged; };
+  const bool takes_b = staged(views_by_b) < staged(views);
+  if (turned != std::array<bool, 3>{}) return views_of(takes_b ? by_b : letters, must_stage, turned);
+  return takes_b ? views_by_b : views;
+}
+
+namespace {
+
+/// "n" row-major, "t" column-major, "s" staged; with what is not dense.
+std::string view_text(const MatrixView& view) {
+  if (view.staged) return "s";
+  const bool row_major = view.columns.stride == 1;
+  const int64_t leading = row_major ? view.rows.stride : view.columns.stride,
+                dense = row_major ? view.columns.extent : view.rows.extent;
+  std::string text = row_major ? "n" : "t";
+  if (leading != dense) text += fmt::format("/{}", leading);
+  int64_t stride = view.rows.extent * view.columns.extent;
+  for (size_t i = view.batch.size(); i-- > 0; stride *= view.batch[i].extent)
+    if (view.batch[i].stride != stride) text += fmt::format("*{}", view.batch[i].stride);
+  return text;
+}
+
+}  // namespace
+
+std::string shape_text(const ProductViews& views) {
+  std::string text;
+  for (const ViewDim& dim : views.a.batch) text += fmt::format("{}*", dim.extent);
+  text += fmt::format("{}x{}x{} {}{}", views.m, views.n, views.k, view_text(views.a), view_text(views.b));
+  const std::string result = view_text(views.c);
+  return result == "n" ? text : text + ">" + result;
 }
 
 }  // namespace altiplano::cpu

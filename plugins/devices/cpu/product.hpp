@@ -49,7 +49,13 @@ struct ProductViews {
   int64_t m = 1, n = 1, k = 1, batch = 1;
 };
 
-/// Views of all three; `must_stage` forces staging (another dtype). Refuses more than StridedCopy::kMaxDims dims.
-Result<ProductViews> plan_product(ProductLetters letters, std::array<bool, 3> must_stage);
+/// Views of all three; `must_stage` forces staging (another dtype). `turned`: that operand of the views is staged the
+/// other way round (columns outermost where it lies row-major). Refuses more than StridedCopy::kMaxDims dims.
+Result<ProductViews> plan_product(ProductLetters letters, std::array<bool, 3> must_stage,
+                                  std::array<bool, 3> turned = {});
+
+/// What decides how fast a product is: extents, and how each operand lies. "8*64x128x32 nt": 8 times m 64, n 128, k 32,
+/// the second operand column-major; "s": staged; strides where they are not those of a dense matrix.
+std::string shape_text(const ProductViews& views);
 
 }  // namespace altiplano::cpu
