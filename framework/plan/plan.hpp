@@ -11,6 +11,7 @@
 #include "framework/base/ids.hpp"
 #include "framework/base/status.hpp"
 #include "framework/base/units.hpp"
+#include "framework/cost/kernel_table.hpp"
 #include "framework/graph/training_graph.hpp"
 #include "framework/sharding/spec.hpp"
 
@@ -50,6 +51,7 @@ struct Plan {
   std::vector<std::pair<std::string, ShardingSpec>> sharding;
   PlanPrediction predicted;
   std::string planner;  ///< "planner/manual"
+  KernelTable kernels;  ///< no part of what was planned: how each rank's device makes its kernels
   // Of a plan that was read from a file, for messages: its name, and line and column by key ("stages[0].slots").
   std::string file = {};
   std::map<std::string, std::pair<int, int>> places = {};

@@ -21,9 +21,10 @@ class PlanReader {
   explicit PlanReader(const std::string& file) { plan_.file = file; }
 
   Result<Plan> read(const YamlNode& root) {
-    ALTIPLANO_RETURN_IF_ERROR(check_map(root, "",
-                                        {"altiplano_plan", "graph", "cluster", "batch", "schedule", "precision",
-                                         "sequence_parallel", "stages", "sharding", "predicted", "planner"}));
+    ALTIPLANO_RETURN_IF_ERROR(
+        check_map(root, "",
+                  {"altiplano_plan", "graph", "cluster", "batch", "schedule", "precision", "sequence_parallel",
+                   "stages", "sharding", "kernels", "predicted", "planner"}));
     ALTIPLANO_ASSIGN(const int64_t version, integer(root, "", "altiplano_plan", 0, 1'000'000));
     if (version != Plan::kFormatVersion)
       return fail("altiplano_plan", fmt::format("format {}, this version reads {}", version, Plan::kFormatVersion));
@@ -32,6 +33,7 @@ class PlanReader {
     ALTIPLANO_RETURN_IF_ERROR(read_stages(root));
     ALTIPLANO_RETURN_IF_ERROR(check_replicas());
     ALTIPLANO_RETURN_IF_ERROR(read_sharding(root));
+    ALTIPLANO_RETURN_IF_ERROR(read_kernels(root));
     ALTIPLANO_RETURN_IF_ERROR(read_prediction(root));
     return std::move(plan_);
   }
@@ -161,6 +163,22 @@ class PlanReader {
                                                      : Result<ShardingSpec>(invalid_argument("expected a text"));
       if (!spec.is_ok()) return fail_at(*entry.value, key, spec.status().message());
       plan_.sharding.emplace_back(entry.key, *spec);
+    }
+    return Status::ok();
+  }
+
+  Status read_kernels(const YamlNode& root) {
+    if (find(root, "kernels") == nullptr) return Status::ok();
+    ALTIPLANO_ASSIGN(const YamlNode* node, map(root, "kernels", {"machine", "forms"}));
+    ALTIPLANO_ASSIGN(plan_.kernels.machine, text(*node, "kernels.", "machine"));
+    ALTIPLANO_ASSIGN(const YamlNode* forms, value(*node, "kernels.", "forms", Kind::kMap, "a map shape: form"));
+    for (const auto& entry : forms->entries) {
+      const std::string key = "kernels.forms." + entry.key;
+      if (plan_.places.contains(key)) return fail_at(entry, key, "given twice");
+      plan_.places[key] = {entry.line, entry.column};
+      if (entry.value->kind != Kind::kScalar || entry.value->scalar.empty())
+        return fail_at(*entry.value, key, "expected the name of a form");
+      plan_.kernels.forms[entry.key] = entry.value->scalar;
     }
     return Status::ok();
   }

@@ -28,6 +28,23 @@ std::string slots_text(const std::vector<SlotId>& slots) {
   return join(parts, ",");
 }
 
+std::string kernels_text(const KernelTable& kernels) {
+  if (kernels.is_empty()) return {};
+  std::string out = fmt::format("kernels:\n  machine: {}\n  forms:\n", yaml_quoted(kernels.machine));
+  for (const auto& [shape, form] : kernels.forms)
+    out += fmt::format("    {}: {}\n", yaml_quoted(shape), yaml_text(form));
+  return out;
+}
+
+std::string prediction_text(const PlanPrediction& predicted) {
+  if (predicted.peak_memory.empty()) return {};
+  std::vector<std::string> peaks;
+  for (Bytes peak : predicted.peak_memory) peaks.push_back(std::to_string(peak.value));
+  return fmt::format(
+      "predicted: {{step_seconds: {:.6g}, tokens_per_second: {:.6g}, bubble: {:.4g}, peak_memory_bytes: [{}]}}\n",
+      predicted.step.value, predicted.tokens_per_second, predicted.bubble, join(peaks, ", "));
+}
+
 }  // namespace
 
 std::string Plan::to_yaml() const {
@@ -46,13 +63,7 @@ std::string Plan::to_yaml() const {
   std::set<std::string> written;  // a pattern that stands again never matches
   for (const auto& [pattern, spec] : sharding)
     if (written.insert(pattern).second) out += fmt::format("  {}: \"{}\"\n", yaml_quoted(pattern), spec.to_string());
-  if (predicted.peak_memory.empty()) return out;
-  std::vector<std::string> peaks;
-  for (Bytes peak : predicted.peak_memory) peaks.push_back(std::to_string(peak.value));
-  out += fmt::format(
-      "predicted: {{step_seconds: {:.6g}, tokens_per_second: {:.6g}, bubble: {:.4g}, peak_memory_bytes: [{}]}}\n",
-      predicted.step.value, predicted.tokens_per_second, predicted.bubble, join(peaks, ", "));
-  return out;
+  return out + kernels_text(kernels) + prediction_text(predicted);
 }
 
 }  // namespace altiplano

@@ -86,6 +86,26 @@ BOOST_AUTO_TEST_CASE(predictions_are_kept) {
   BOOST_TEST(parsed->predicted.peak_memory[1].value == 77);
 }
 
+BOOST_AUTO_TEST_CASE(a_kernel_table_is_a_section_of_the_plan) {
+  Plan plan = sample_plan();
+  plan.kernels = {"a cpu; 2 threads", {{"f32 64x32x16 nn", "sgemm"}, {"f32 64x32x16 nt", "turned_b"}}};
+  BOOST_TEST(plan.to_yaml() == kText +
+                                   "kernels:\n  machine: \"a cpu; 2 threads\"\n  forms:\n"
+                                   "    \"f32 64x32x16 nn\": sgemm\n    \"f32 64x32x16 nt\": turned_b\n");
+  auto parsed = Plan::from_yaml(plan.to_yaml(), "plan.yaml");
+  BOOST_REQUIRE_MESSAGE(parsed.is_ok(), parsed.status().to_string());
+  BOOST_TEST((parsed->kernels == plan.kernels));
+  BOOST_TEST(parsed->where("kernels.forms.f32 64x32x16 nt") == "plan.yaml:19:5: kernels.forms.f32 64x32x16 nt: ");
+  BOOST_TEST(refusal(kText + "kernels: {machine: a, forms: {x: y}, form: z}\n") ==
+             "plan.yaml:15:38: kernels.form: unknown key; did you mean forms?");
+  BOOST_TEST(refusal(kText + "kernels: {machine: a, forms: {x: y, x: z}}\n") ==
+             "plan.yaml:15:37: kernels.forms.x: given twice");
+  BOOST_TEST(refusal(kText + "kernels: {machine: a, forms: {x: [y]}}\n") ==
+             "plan.yaml:15:34: kernels.forms.x: expected the name of a form");
+  BOOST_TEST(refusal(kText + "kernels: {machine: a}\n") ==
+             "plan.yaml:15:10: kernels.forms: missing, expected a map shape: form");
+}
+
 BOOST_AUTO_TEST_CASE(mistakes_in_a_plan_are_named_by_place_and_key) {
   BOOST_TEST(refusal(replaced("altiplano_plan: 1", "altiplano_plan: 2")) ==
              "plan.yaml:1:17: altiplano_plan: format 2, this version reads 1");
