@@ -80,6 +80,7 @@ class Generator {
     ALTIPLANO_ASSIGN(tokenizer_, file->tokenizer());
     JobRequest request;
     request.batch = 1;
+    request.threads = threads_per_rank(num_usable_cpus(), 1);
     ALTIPLANO_ASSIGN(Job job, prepare_job(std::move(config), request));
     job_ = std::make_unique<Job>(std::move(job));
     ALTIPLANO_RETURN_IF_ERROR(take_prompt(arguments.prompt));

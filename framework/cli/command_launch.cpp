@@ -15,6 +15,7 @@
 #include "framework/launch/launcher.hpp"
 #include "framework/launch/stop_signal.hpp"
 #include "framework/runtime/comm_choice.hpp"
+#include "framework/runtime/kernel_choice.hpp"
 #include "framework/runtime/output_folders.hpp"
 #include "framework/runtime/time_budget.hpp"
 #include "framework/runtime/trainer.hpp"
@@ -42,28 +43,36 @@ std::chrono::milliseconds stopped_limit(const Options& options) {
   return std::chrono::milliseconds(static_cast<int64_t>(1000 * (options.get_float("comm.timeout_seconds") + kLater)));
 }
 
-/// What can be refused is refused here, once, before a rank starts: job file, plan, data, a missing checkpoint. The
-/// job's options.
-Result<Options> check_job(const LaunchArguments& arguments) {
-  ALTIPLANO_ASSIGN(JobConfig config, load_training_job(arguments.job, arguments.start));
-  JobRequest request;
-  request.num_ranks = arguments.ranks;
-  request.plan_file = arguments.start.plan_file;
-  ALTIPLANO_ASSIGN(const Job job, prepare_job(std::move(config), request));
-  print_notices(job.notices);
-  ALTIPLANO_RETURN_IF_ERROR(check_can_start(job));
-  ALTIPLANO_ASSIGN(const std::string comm, choose_comm_backend(job.config.options, arguments.ranks));
-  ALTIPLANO_RETURN_IF_ERROR(PluginRegistry::instance().comm(comm).status());
-  ALTIPLANO_RETURN_IF_ERROR(check_can_write(job.config.options, arguments.ranks, RunFolder::kMade));
-  return job.config.options;
-}
-
 /// What the workload manager gave; this launcher starts ranks on its own host only.
 Result<Allocation> ask_scheduler(int ranks) {
   ALTIPLANO_ASSIGN(JobAllocation found, find_allocation(environment_variables(), ranks));
   if (found.allocation.hosts.size() == 1) return std::move(found.allocation);
   return invalid_argument("{} gave the job {} hosts ({}); `altiplano launch` starts ranks on one", found.scheduler,
                           found.allocation.hosts.size(), join(found.allocation.hosts, ", "));
+}
+
+/// What can be refused is refused here, once, before a rank starts: job file, plan, data, a missing checkpoint. Proves
+/// the plan and chooses the kernels. What the workload manager gave goes into `launch`.
+Result<Job> prepare(const LaunchArguments& arguments, double started, LaunchRequest& launch) {
+  ALTIPLANO_ASSIGN(JobConfig config, load_training_job(arguments.job, arguments.start));
+  ALTIPLANO_ASSIGN(const Allocation allocation, ask_scheduler(arguments.ranks));
+  launch.job_id = allocation.job_id;
+  launch.cpus_per_rank = allocation.cpus_per_rank;
+  ALTIPLANO_ASSIGN(launch.end_time, run_end(config.options, allocation.end_time, started));
+  JobRequest request;
+  request.num_ranks = arguments.ranks;
+  request.threads = threads_of_rank(launch);
+  request.plan_file = arguments.start.plan_file;
+  ALTIPLANO_ASSIGN(Job job, prepare_job(std::move(config), request));
+  print_notices(job.notices);
+  ALTIPLANO_RETURN_IF_ERROR(check_can_start(job));
+  ALTIPLANO_ASSIGN(const std::string comm, choose_comm_backend(job.config.options, arguments.ranks));
+  ALTIPLANO_RETURN_IF_ERROR(PluginRegistry::instance().comm(comm).status());
+  ALTIPLANO_RETURN_IF_ERROR(check_can_write(job.config.options, arguments.ranks, RunFolder::kMade));
+  ALTIPLANO_RETURN_IF_ERROR(verify_programs(job.programs));
+  ALTIPLANO_ASSIGN(const KernelChoice kernels, choose_job_kernels(job, KernelStart::kResume));
+  print_notices(kernels.notices);
+  return job;
 }
 
 /// What a run that ended by a failure leaves, and how to go on. Refusals, and failures that say it themselves, need
@@ -93,17 +102,15 @@ Status launch(const LaunchArguments& arguments, int& exit_code) {
   exit_on_stop_signals(
       "note: asked to stop before the ranks were started; nothing was trained, start again to go on\n");
   signal(SIGPIPE, SIG_IGN);  // a console that is gone stops no job
-  ALTIPLANO_ASSIGN(const Options options, check_job(arguments));
-  ALTIPLANO_ASSIGN(const Allocation allocation, ask_scheduler(arguments.ranks));
-  const std::string run = options.get_string("run.dir");
   LaunchRequest request;
   request.ranks = arguments.ranks;
+  ALTIPLANO_ASSIGN(const Job job, prepare(arguments, started, request));
+  const Options& options = job.config.options;
+  const std::string run = options.get_string("run.dir");
   request.command = rank_command(arguments);
+  request.plan = job.plan.to_yaml();
   request.log_directory = run + "/logs";
   request.pin_cpus = arguments.pin;
-  request.job_id = allocation.job_id;
-  request.cpus_per_rank = allocation.cpus_per_rank;
-  ALTIPLANO_ASSIGN(request.end_time, run_end(options, allocation.end_time, started));
   request.ranks_report = true;
   request.stopped_limit = stopped_limit(options);
   flush_out();

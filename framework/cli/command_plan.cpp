@@ -15,6 +15,7 @@
 #include "framework/program/lowering.hpp"
 #include "framework/runtime/job.hpp"
 #include "framework/runtime/job_data.hpp"
+#include "framework/runtime/kernel_choice.hpp"
 #include "framework/runtime/output_folders.hpp"
 #include "framework/runtime/trainer.hpp"
 #include "framework/storage/atomic_file.hpp"
@@ -35,6 +36,7 @@ Result<Job> prepare(const PlanArguments& arguments) {
   request.num_ranks = arguments.ranks;
   request.plan_file = arguments.plan_file;
   ALTIPLANO_ASSIGN(Job job, prepare_job(std::move(config), request));
+  ALTIPLANO_RETURN_IF_ERROR(check_plan_kernels(job));
   print_notices(job.notices);
   return job;
 }

@@ -7,11 +7,14 @@
 
 #include "framework/base/console.hpp"
 #include "framework/base/plural.hpp"
+#include "framework/base/text.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
 #include "framework/cli/local_ranks.hpp"
+#include "framework/launch/launcher.hpp"
 #include "framework/runtime/batch_input.hpp"
 #include "framework/runtime/job_data.hpp"
+#include "framework/runtime/kernel_choice.hpp"
 #include "framework/runtime/rank_model.hpp"
 #include "framework/runtime/step_decision.hpp"
 #include "framework/runtime/step_profile.hpp"
@@ -24,15 +27,41 @@ struct ProfileArguments {
   std::string plan_file;
   int ranks = 1;
   int64_t steps = 5;
-  bool json = false;
+  bool json = false, kernels = false;
 };
 
-Result<Job> prepare(const ProfileArguments& arguments, int num_ranks, bool prints_notices) {
-  ALTIPLANO_ASSIGN(JobConfig config, load_job(arguments.job, prints_notices));
-  JobRequest request;
-  request.num_ranks = num_ranks;
-  request.plan_file = arguments.plan_file;
+/// What each form takes, of the first one's time.
+void print_kernels(const KernelChoice& choice) {
+  print_out("kernels   {}\n\n{:<40} {:<9} {:>9} {:>7}  {}\n", choice.table.machine, "shape", "taken", "ms", "spread",
+            "the others");
+  for (const KernelMeasurement& m : choice.measurements) {
+    const auto best = std::ranges::find(m.times, m.best, &FormTime::form);
+    std::vector<std::string> others;
+    for (const FormTime& time : m.times)
+      if (time.form != m.best) others.push_back(fmt::format("{} {:.2f}x", time.form, time.median / best->median));
+    print_out("{:<40} {:<9} {:>9.3f} {:>6.0f}%  {}\n", m.shape, m.best, best->median * 1e3,
+              100 * (best->slowest - best->fastest) / best->median, join(others, ", "));
+  }
+  print_out("\n");
+}
+
+/// Of a rank that a launcher started.
+Result<Job> prepare_launched(const ProfileArguments& arguments, const JobRequest& request) {
+  ALTIPLANO_ASSIGN(JobConfig config, load_job(arguments.job, false));
   return prepare_job(std::move(config), request);
+}
+
+/// Of a launcher, or of a rank alone: refuses what can be refused, and chooses the kernels.
+Result<Job> prepare(const ProfileArguments& arguments, const JobRequest& request) {
+  ALTIPLANO_ASSIGN(JobConfig config, load_job(arguments.job));
+  ALTIPLANO_ASSIGN(Job job, prepare_job(std::move(config), request));
+  print_notices(job.notices);
+  ALTIPLANO_RETURN_IF_ERROR(BatchSource::open(job_data_options(job)).status());
+  ALTIPLANO_ASSIGN(const KernelChoice choice,
+                   choose_job_kernels(job, arguments.kernels ? KernelStart::kAnew : KernelStart::kFresh));
+  print_notices(choice.notices);
+  if (arguments.kernels && !arguments.json) print_kernels(choice);
+  return job;
 }
 
 /// Training steps from the initial weights; the first one warms up and is not counted.
@@ -113,7 +142,9 @@ void print_table(const Job& job, const RankModel& model, const StepProfile& prof
 }
 
 Status run_rank(const ProfileArguments& arguments, const RankEnvironment& environment, Rendezvous& rendezvous) {
-  ALTIPLANO_ASSIGN(const Job job, prepare(arguments, environment.world_size, environment.rendezvous.empty()));
+  ALTIPLANO_ASSIGN(const JobRequest request, job_request_of(environment, arguments.plan_file));
+  ALTIPLANO_ASSIGN(const Job job,
+                   environment.rendezvous.empty() ? prepare(arguments, request) : prepare_launched(arguments, request));
   ALTIPLANO_ASSIGN(const BatchSource source, BatchSource::open(job_data_options(job)));
   ALTIPLANO_ASSIGN(auto model, RankModel::open(job, environment, rendezvous, false));
   auto profile = measure(job, source, *model, arguments.steps);
@@ -126,12 +157,18 @@ Status run_rank(const ProfileArguments& arguments, const RankEnvironment& enviro
   return Status::ok();
 }
 
-/// What can be refused is refused here, once, before a rank starts.
+/// What a launcher does, once, before a rank starts.
 Result<LocalRanks> check(const ProfileArguments& arguments) {
-  ALTIPLANO_ASSIGN(const Job job, prepare(arguments, arguments.ranks, true));
-  ALTIPLANO_RETURN_IF_ERROR(BatchSource::open(job_data_options(job)).status());
+  LaunchRequest launch;
+  launch.ranks = arguments.ranks;
+  JobRequest request;
+  request.num_ranks = arguments.ranks;
+  request.threads = threads_of_rank(launch);
+  request.plan_file = arguments.plan_file;
+  ALTIPLANO_ASSIGN(const Job job, prepare(arguments, request));
+  ALTIPLANO_RETURN_IF_ERROR(verify_programs(job.programs));
   LocalRanks ranks{arguments.ranks, job_command("profile", arguments.job),
-                   job.config.options.get_string("run.dir") + "/logs/profile"};
+                   job.config.options.get_string("run.dir") + "/logs/profile", job.plan.to_yaml()};
   if (!arguments.plan_file.empty()) ranks.command.insert(ranks.command.end(), {"--plan", arguments.plan_file});
   ranks.command.insert(ranks.command.end(), {"--steps", std::to_string(arguments.steps)});
   if (arguments.json) ranks.command.emplace_back("--json");
@@ -154,6 +191,8 @@ void add_profile_command(CLI::App& app, int& exit_code) {
   command->add_option("--steps", arguments->steps, "Steps to measure, after one that is not counted (default 5)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
   command->add_flag("--json", arguments->json, "One line of JSON");
+  command->add_flag("--kernels", arguments->kernels,
+                    "Measure the forms of every kernel anew, keep them for later starts, and show them too");
   command->footer(
       command->get_footer() +
       "\nTrains from initial weights and keeps nothing of it. Rows below 1 % are summed up; --json has all.");

@@ -10,6 +10,8 @@
 #include "framework/launch/inproc_rendezvous.hpp"
 #include "framework/launch/rank_board.hpp"
 #include "framework/launch/stop_signal.hpp"
+#include "framework/runtime/job_data.hpp"
+#include "framework/runtime/kernel_choice.hpp"
 #include "framework/runtime/output_folders.hpp"
 #include "framework/runtime/time_budget.hpp"
 #include "framework/runtime/trainer.hpp"
@@ -66,6 +68,14 @@ void print_end(const TrainArguments& arguments, const TrainSummary& summary, con
   }
 }
 
+/// What a launcher does before it starts ranks. Data that cannot be read are said before anything is measured.
+Status choose_kernels_alone(Job& job) {
+  ALTIPLANO_RETURN_IF_ERROR(BatchSource::open(job_data_options(job)).status());
+  ALTIPLANO_ASSIGN(const KernelChoice kernels, choose_job_kernels(job, KernelStart::kResume));
+  print_notices(kernels.notices);
+  return Status::ok();
+}
+
 Status train(const TrainArguments& arguments, int& exit_code) {
   const double started = unix_time();
   catch_stop_signals();
@@ -76,12 +86,11 @@ Status train(const TrainArguments& arguments, int& exit_code) {
   report.set(RankPhase::kStarting, 0);
   const bool has_launcher = !environment.rendezvous.empty();  // which has printed the notices
   ALTIPLANO_ASSIGN(JobConfig config, load_training_job(arguments.job, arguments.start, !has_launcher));
-  JobRequest request;
-  request.num_ranks = environment.world_size;
-  request.plan_file = arguments.start.plan_file;
+  ALTIPLANO_ASSIGN(const JobRequest request, job_request_of(environment, arguments.start.plan_file));
   ALTIPLANO_ASSIGN(Job job, prepare_job(std::move(config), request));
   if (!has_launcher) ALTIPLANO_RETURN_IF_ERROR(check_can_write(job.config.options, 1, RunFolder::kMade));
   if (!has_launcher) print_notices(job.notices);
+  if (!has_launcher) ALTIPLANO_RETURN_IF_ERROR(choose_kernels_alone(job));
   if (!has_launcher) {
     ALTIPLANO_ASSIGN(environment.end_time, run_end(job.config.options, 0, started));
   }

@@ -16,6 +16,7 @@ Status launch(const LocalRanks& ranks, int& exit_code) {
   request.ranks = ranks.ranks;
   request.command = ranks.command;
   request.log_directory = ranks.log_directory;
+  request.plan = ranks.plan;
   flush_out();
   ALTIPLANO_ASSIGN(const LaunchOutcome outcome, launch_ranks(request));
   if (outcome.failed_rank >= 0) print_err("error: {}\n", outcome.message);

@@ -15,6 +15,7 @@ struct LocalRanks {
   int ranks = 1;
   std::vector<std::string> command;  ///< of every rank
   std::string log_directory;
+  std::string plan = {};  ///< LaunchRequest::plan
 };
 
 /// This program, the subcommand `name` and the job's arguments, for ranks.

@@ -273,6 +273,11 @@ std::vector<OptionRecord> machine_records() {
        .minimum = 1,
        .maximum = 4096,
        .allow_auto = true},
+      {.key = "device.kernels",
+       .default_value = text("auto"),
+       .help = "auto: each product in the form that was measured to be the fastest (kept in the user's cache and in "
+               "checkpoints); plain: in the device's first form, the same on every machine.",
+       .choices = {"auto", "plain"}},
       {.key = "checkpoint.every_steps",
        .type = kInt,
        .default_value = whole(0),

@@ -18,6 +18,7 @@
 #include "framework/base/text.hpp"
 #include "framework/launch/inproc_rendezvous.hpp"
 #include "framework/launch/local_rendezvous.hpp"
+#include "framework/launch/memory_file.hpp"
 #include "framework/launch/rank_board.hpp"
 #include "framework/launch/rank_environment.hpp"
 #include "framework/launch/rank_process.hpp"
@@ -76,11 +77,16 @@ cpu_set_t share_of_cpus(int rank, int ranks) {
   return share;
 }
 
-std::vector<std::string> environment_of(int rank, const LaunchRequest& request, const std::string& address,
-                                        const std::string& job_id, const std::string& board) {
-  constexpr std::string_view kOwn[] = {
-      "ALTIPLANO_RANK=",    "ALTIPLANO_WORLD_SIZE=", "ALTIPLANO_RENDEZVOUS=", "ALTIPLANO_JOB_ID=",
-      "ALTIPLANO_THREADS=", "ALTIPLANO_BOARD=",      "ALTIPLANO_END_TIME=",   "ALTIPLANO_TERMINAL_COLUMNS="};
+/// What all ranks are told alike.
+struct JobPlaces {
+  std::string job_id, rendezvous, board;
+  std::string plan;  ///< empty: none
+};
+
+std::vector<std::string> environment_of(int rank, const LaunchRequest& request, const JobPlaces& places) {
+  constexpr std::string_view kOwn[] = {"ALTIPLANO_RANK=",     "ALTIPLANO_WORLD_SIZE=",       "ALTIPLANO_RENDEZVOUS=",
+                                       "ALTIPLANO_JOB_ID=",   "ALTIPLANO_THREADS=",          "ALTIPLANO_BOARD=",
+                                       "ALTIPLANO_END_TIME=", "ALTIPLANO_TERMINAL_COLUMNS=", "ALTIPLANO_PLAN="};
   std::vector<std::string> result;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text = *variable;
@@ -89,12 +95,11 @@ std::vector<std::string> environment_of(int rank, const LaunchRequest& request, 
   }
   result.push_back(fmt::format("ALTIPLANO_RANK={}", rank));
   result.push_back(fmt::format("ALTIPLANO_WORLD_SIZE={}", request.ranks));
-  result.push_back("ALTIPLANO_RENDEZVOUS=" + address);
-  result.push_back("ALTIPLANO_JOB_ID=" + job_id);
-  if (request.ranks_report) result.push_back("ALTIPLANO_BOARD=" + board);
-  const int share = threads_per_rank(num_usable_cpus(), request.ranks);
-  const int threads = request.cpus_per_rank > 0 ? std::min(request.cpus_per_rank, share) : share;
-  result.push_back(fmt::format("ALTIPLANO_THREADS={}", threads));
+  result.push_back("ALTIPLANO_RENDEZVOUS=" + places.rendezvous);
+  result.push_back("ALTIPLANO_JOB_ID=" + places.job_id);
+  if (request.ranks_report) result.push_back("ALTIPLANO_BOARD=" + places.board);
+  if (!places.plan.empty()) result.push_back("ALTIPLANO_PLAN=" + places.plan);
+  result.push_back(fmt::format("ALTIPLANO_THREADS={}", threads_of_rank(request)));
   result.push_back(fmt::format("ALTIPLANO_END_TIME={}", request.end_time));
   winsize size{};
   if (isatty(request.console_out) != 0 && ioctl(request.console_out, TIOCGWINSZ, &size) == 0)
@@ -145,10 +150,16 @@ class Supervisor {
     board_.emplace(std::move(board));
     const std::string job_id =
         request_.job_id.empty() ? fmt::format("local-{}-{}", getpid(), random_hex(4)) : request_.job_id;
+    JobPlaces places{job_id, server_->address(), board_->address(), {}};
+    if (!request_.plan.empty()) {
+      ALTIPLANO_ASSIGN(MemoryFile file, MemoryFile::create("altiplano-plan", request_.plan));
+      plan_.emplace(std::move(file));
+      places.plan = plan_->address();
+    }
     for (int rank = 0; rank < request_.ranks; ++rank) {
       RankStart start;
       start.command = request_.command;
-      start.environment = environment_of(rank, request_, server_->address(), job_id, board_->address());
+      start.environment = environment_of(rank, request_, places);
       start.log_file = fmt::format("{}/rank-{}.log", request_.log_directory, rank);
       start.log_header = log_header(job_id, rank, request_.ranks);
       start.stop_signals_blocked = request_.ranks_report;
@@ -359,6 +370,7 @@ class Supervisor {
   SignalInbox signals_;  // before the server's thread, which inherits the mask
   std::unique_ptr<RendezvousServer> server_;
   std::optional<RankBoard> board_;
+  std::optional<MemoryFile> plan_;
   std::vector<RankProcess> ranks_;
   std::vector<Failure> failed_;  // in the order of their ends
   std::set<int> noted_stops_;
@@ -369,6 +381,11 @@ class Supervisor {
 };
 
 }  // namespace
+
+int threads_of_rank(const LaunchRequest& request) {
+  const int share = threads_per_rank(num_usable_cpus(), request.ranks);
+  return request.cpus_per_rank > 0 ? std::min(request.cpus_per_rank, share) : share;
+}
 
 Result<LaunchOutcome> launch_ranks(const LaunchRequest& request) {
   if (request.ranks < 1) return invalid_argument("{}; at least 1", counted(request.ranks, "rank"));

@@ -31,6 +31,7 @@ struct LaunchRequest {
   /// The ranks are `altiplano train`: they say on their RankBoard when they are done, and start with the stop signals
   /// blocked until they handle them, so that one that comes early is not lost and kills nobody.
   bool ranks_report = false;
+  std::string plan;       ///< text, proved for all ranks, which take it from ALTIPLANO_PLAN; empty: they plan
   bool pin_cpus = false;  ///< gives each rank its share of the affinity mask; otherwise ranks share the mask
 };
 
@@ -40,6 +41,9 @@ struct LaunchOutcome {
   int output_error = 0;  ///< errno of the first output of rank 0 that the console did not take; 0: none
   std::string message;   ///< of a failure: rank, host, exit code or signal, step, the rank's own last error line
 };
+
+/// Compute threads that each rank is told to use.
+int threads_of_rank(const LaunchRequest& request);
 
 /// Runs the job to its end. A Status only when ranks could not be started (logs, processes, sockets). Uses signalfd and
 /// waits for its own children only; to be called by the thread that may receive the signals.

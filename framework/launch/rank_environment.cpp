@@ -81,6 +81,7 @@ Result<RankEnvironment> rank_environment(const EnvironmentLookup& lookup) {
   environment.rendezvous = values[2];
   environment.job_id = values[3];
   environment.board = lookup("ALTIPLANO_BOARD").value_or("");
+  environment.plan = lookup("ALTIPLANO_PLAN").value_or("");
   if (const auto end = lookup("ALTIPLANO_END_TIME")) {
     ALTIPLANO_ASSIGN(environment.end_time, number<int64_t>("ALTIPLANO_END_TIME", *end, 0, kLastTime));
   }

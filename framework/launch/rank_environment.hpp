@@ -5,6 +5,7 @@
 //   ALTIPLANO_RENDEZVOUS                   where they meet: unix:NAME:TOKEN
 //   ALTIPLANO_JOB_ID                       unique per attempt, safe in file names
 //   ALTIPLANO_BOARD                        where a rank says what it is doing: a path to memory of the launcher
+//   ALTIPLANO_PLAN                         the plan, which the launcher has proved: a path to memory of the launcher
 //   ALTIPLANO_THREADS                      this rank's share of the processors (OMP_NUM_THREADS wins)
 //   ALTIPLANO_END_TIME                     when the run has to be over, in seconds since 1970; 0: no limit
 //   ALTIPLANO_TERMINAL_COLUMNS             of the terminal that shows rank 0's output; absent: no terminal
@@ -23,6 +24,7 @@ struct RankEnvironment {
   std::string rendezvous;  ///< empty: alone
   std::string job_id;
   std::string board;         ///< empty: nobody reads it
+  std::string plan;          ///< path of the launcher's plan; empty: the rank makes its own
   int threads = 1;           ///< for computing
   int64_t end_time = 0;      ///< of a launched rank, in seconds since 1970; 0: no limit
   int terminal_columns = 0;  ///< 0: plain lines

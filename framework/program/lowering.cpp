@@ -25,26 +25,49 @@ Status check_timetable(const Plan& plan, const Timetable& timetable) {
   return Status::ok();
 }
 
-}  // namespace
-
-Result<std::vector<Program>> lower(const TrainingGraph& graph, const Plan& plan, const Timetable& timetable,
-                                   const Binding& binding, const LoweringOptions& options) {
+/// Calls make(context, stage, place in the stage's mesh) for every slot.
+template <typename Make>
+Status for_each_slot(const TrainingGraph& graph, const Plan& plan, const Timetable& timetable, const Binding& binding,
+                     const LoweringOptions& options, Make make) {
   ALTIPLANO_RETURN_IF_ERROR(check_timetable(plan, timetable));
   if (static_cast<int>(binding.rank_of_slot.size()) != plan.num_slots())
     return invalid_argument("the binding has {} ranks, the plan {} slots", binding.rank_of_slot.size(),
                             plan.num_slots());
   ALTIPLANO_ASSIGN(ShardingAssignment assignment, assign_shardings(graph, plan));
-  LoweringContext context(graph, plan, timetable, binding, std::move(assignment), options);
+  const LoweringContext context(graph, plan, timetable, binding, std::move(assignment), options);
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    for (int i = 0; i < plan.stages[s].mesh.num_devices(); ++i)
+      ALTIPLANO_RETURN_IF_ERROR(make(context, StageId(static_cast<int64_t>(s)), i));
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<std::vector<Program>> lower(const TrainingGraph& graph, const Plan& plan, const Timetable& timetable,
+                                   const Binding& binding, const LoweringOptions& options) {
   std::vector<Program> programs(static_cast<size_t>(plan.num_slots()));
-  for (size_t s = 0; s < plan.stages.size(); ++s) {
-    for (int i = 0; i < plan.stages[s].mesh.num_devices(); ++i) {
-      StageId stage(static_cast<int64_t>(s));
-      ALTIPLANO_ASSIGN(Program program, RankLowering(context, stage, i).run());
-      size_t rank = program.rank.index();
-      programs[rank] = std::move(program);
-    }
-  }
+  ALTIPLANO_RETURN_IF_ERROR(for_each_slot(graph, plan, timetable, binding, options,
+                                          [&](const LoweringContext& context, StageId stage, int place) -> Status {
+                                            ALTIPLANO_ASSIGN(Program program,
+                                                             RankLowering(context, stage, place).run());
+                                            const size_t rank = program.rank.index();
+                                            programs[rank] = std::move(program);
+                                            return Status::ok();
+                                          }));
   return programs;
+}
+
+Result<Program> lower_rank(const TrainingGraph& graph, const Plan& plan, const Timetable& timetable,
+                           const Binding& binding, RankId rank, const LoweringOptions& options) {
+  Program found;
+  ALTIPLANO_RETURN_IF_ERROR(for_each_slot(graph, plan, timetable, binding, options,
+                                          [&](const LoweringContext& context, StageId stage, int place) -> Status {
+                                            if (context.rank_at(stage, place) != rank) return Status::ok();
+                                            ALTIPLANO_ASSIGN(found, RankLowering(context, stage, place).run());
+                                            return Status::ok();
+                                          }));
+  if (found.rank != rank || found.blocks.empty()) return invalid_argument("the binding has no rank {}", rank);
+  return found;
 }
 
 }  // namespace altiplano

@@ -3,7 +3,8 @@
 // rank's Program, so that the verifier sees them all and no rank negotiates anything.
 //
 // The way: assign_shardings (plan/) says how every op runs and every value lies; LoweringContext derives what crosses
-// stages; RankLowering writes the blocks F, B, U, V, G of one rank; BlockBuilder::finish gives work buffers their offsets.
+// stages; RankLowering writes the blocks F, B, U, V, G of one rank; BlockBuilder::finish gives work buffers their
+// offsets.
 #include <functional>
 
 #include "framework/plan/assignment.hpp"
@@ -23,5 +24,9 @@ struct LoweringOptions {
 /// stage.
 Result<std::vector<Program>> lower(const TrainingGraph& graph, const Plan& plan, const Timetable& timetable,
                                    const Binding& binding, const LoweringOptions& options = {});
+
+/// The program of one rank, the same as lower() makes.
+Result<Program> lower_rank(const TrainingGraph& graph, const Plan& plan, const Timetable& timetable,
+                           const Binding& binding, RankId rank, const LoweringOptions& options = {});
 
 }  // namespace altiplano

@@ -69,23 +69,6 @@ Status check_definitions(const Program& program, const std::set<BufferId>& stash
   return Status::ok();
 }
 
-Status check_program(const Program& program) {
-  ALTIPLANO_RETURN_IF_ERROR(check_arenas(program));
-  std::set<BufferId> stashed;
-  for (const Block& block : program.blocks) {
-    if (block.kind != ActionKind::kForward) continue;
-    for (const Instruction& instruction : block.instructions)
-      for_each_buffer(instruction, [&](BufferId id, bool is_write) {
-        if (is_write) stashed.insert(id);
-      });
-  }
-  for (const Block& block : program.blocks) {
-    ALTIPLANO_RETURN_IF_ERROR(check_overlaps(program, block));
-    ALTIPLANO_RETURN_IF_ERROR(check_definitions(program, stashed, block));
-  }
-  return Status::ok();
-}
-
 // ---- all programs together ----
 
 /// Runs all ranks' timetables with zero buffering: a send ends when its receive is posted, a receive when its send is
@@ -259,8 +242,25 @@ class Rehearsal {
 
 }  // namespace
 
+Status verify_program(const Program& program) {
+  ALTIPLANO_RETURN_IF_ERROR(check_arenas(program));
+  std::set<BufferId> stashed;
+  for (const Block& block : program.blocks) {
+    if (block.kind != ActionKind::kForward) continue;
+    for (const Instruction& instruction : block.instructions)
+      for_each_buffer(instruction, [&](BufferId id, bool is_write) {
+        if (is_write) stashed.insert(id);
+      });
+  }
+  for (const Block& block : program.blocks) {
+    ALTIPLANO_RETURN_IF_ERROR(check_overlaps(program, block));
+    ALTIPLANO_RETURN_IF_ERROR(check_definitions(program, stashed, block));
+  }
+  return Status::ok();
+}
+
 Status verify_programs(const std::vector<Program>& programs) {
-  for (const Program& program : programs) ALTIPLANO_RETURN_IF_ERROR(check_program(program));
+  for (const Program& program : programs) ALTIPLANO_RETURN_IF_ERROR(verify_program(program));
   for (auto list : {&Program::step, &Program::validation}) {
     ALTIPLANO_RETURN_IF_ERROR(Rehearsal(programs, list).run());
     ALTIPLANO_RETURN_IF_ERROR(check_collective_order(programs, list));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 #include "framework/base/random.hpp"
 #include "framework/kernels/bfloat16.hpp"
@@ -278,6 +279,25 @@ void for_each_element(const Box& box, const Shape& global, Visit visit) {
   }
 }
 
+/// Calls fill(part of the box, its first local index) on up to `threads` threads, for slices along dim 0.
+template <typename Fill>
+void for_each_slice(const Box& box, int threads, Fill fill) {
+  constexpr int64_t kLeast = 1 << 14;  // elements that are worth a thread
+  const int64_t rows = box.extents.empty() ? 1 : box.extents[0],
+                width = box.num_elements() / std::max<int64_t>(1, rows);
+  const int64_t slices = std::clamp<int64_t>(box.num_elements() / kLeast, 1, std::min<int64_t>(threads, rows));
+  std::vector<std::jthread> others;
+  for (int64_t i = slices; i-- > 0;) {
+    const int64_t begin = rows * i / slices, end = rows * (i + 1) / slices;
+    Box part = box;
+    if (slices > 1) part.origin[0] += begin, part.extents[0] = end - begin;
+    if (i == 0)
+      fill(part, 0);
+    else
+      others.emplace_back([fill, part, first = begin * width] { fill(part, first); });
+  }
+}
+
 }  // namespace
 
 Status Executor::initialize(uint64_t seed) {
@@ -296,8 +316,11 @@ Status Executor::initialize_tensor(const PersistentTensor& tensor, uint64_t seed
   if (tensor.role == TensorRole::kMaster) name.resize(name.size() - std::string(".master").size());
   uint64_t stream = random_stream(seed, name);
   std::vector<char> values(static_cast<size_t>(buffer.bytes));
-  for_each_element(tensor.box, tensor.global, [&](size_t local, uint64_t index) {
-    store(buffer.dtype, values.data(), local, initial_element(tensor.init, stream, index));
+  for_each_slice(tensor.box, device_.info().threads, [&](const Box& part, int64_t first) {
+    for_each_element(part, tensor.global, [&](size_t local, uint64_t index) {
+      store(buffer.dtype, values.data(), static_cast<size_t>(first) + local,
+            initial_element(tensor.init, stream, index));
+    });
   });
   return device_.copy_from_host(pointer(tensor.buffer, 0), values.data(), buffer.bytes);
 }

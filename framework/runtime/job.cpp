@@ -11,8 +11,8 @@
 #include "framework/config/job_values.hpp"
 #include "framework/plan/degrees.hpp"
 #include "framework/plugin/registry.hpp"
-#include "framework/runtime/planning_device.hpp"
 #include "framework/simulate/plan_estimate.hpp"
+#include "framework/storage/atomic_file.hpp"
 #include "framework/storage/file_kind.hpp"
 #include "framework/storage/input_file.hpp"
 
@@ -63,7 +63,7 @@ Result<Timetable> build_timetable(const Plan& plan) {
   return timetable;
 }
 
-PlannerServices services_for(const Job& job, PlanningDevice& device) {
+PlannerServices services_for(const Job& job, JobDevice& device) {
   PlannerServices services;
   services.estimate = [&job, &device](const Plan& plan) -> Result<PlanEstimate> {
     ALTIPLANO_ASSIGN(Timetable timetable, build_timetable(plan));
@@ -75,7 +75,7 @@ PlannerServices services_for(const Job& job, PlanningDevice& device) {
 }
 
 /// Both halves by the planners that the job file names.
-Status make_plan(Job& job, const BatchSizes& batch, PlanningDevice& device) {
+Status make_plan(Job& job, const BatchSizes& batch, JobDevice& device) {
   const Options& options = job.config.options;
   PlannerServices services = services_for(job, device);
   PlanRequest request{
@@ -235,6 +235,44 @@ Status with_precision(const Options& options, const Status& status) {
                           status.message());
 }
 
+/// The device multiplies this type in a wider one: what was chosen for speed is slower here.
+void note_slow_precision(Job& job) {
+  const std::vector<DType>& widened = job.device->device().info().widened;
+  if (std::ranges::find(widened, job.graph->compute_dtype) == widened.end()) return;
+  job.notices.push_back(
+      fmt::format("{}: {}: {} has no such products and computes them in a wider type; that saves memory, no time",
+                  job.config.options.where("train.precision"), job.config.options.get_string("train.precision"),
+                  job.device->device().info().name));
+}
+
+/// Of a launched rank: the launcher has planned, proved and estimated.
+Status take_proved_plan(Job& job, const JobRequest& request) {
+  ALTIPLANO_ASSIGN(job.plan, Plan::from_yaml(request.proved->text, request.plan_file));
+  job.plan_was_given = !request.plan_file.empty();
+  ALTIPLANO_RETURN_IF_ERROR(verify_plan(job.plan, *job.graph));
+  ALTIPLANO_ASSIGN(job.timetable, build_timetable(job.plan));
+  job.device->kernels().choose(job.plan.kernels);
+  ALTIPLANO_ASSIGN(Program program,
+                   lower_rank(*job.graph, job.plan, job.timetable, Binding::identity(job.plan.num_slots()),
+                              request.proved->rank, job.device->lowering()));
+  ALTIPLANO_RETURN_IF_ERROR(verify_program(program));
+  job.programs.push_back(std::move(program));
+  job.is_proved = true;
+  return Status::ok();
+}
+
+/// Lowers the plan for all ranks, and says what it needs.
+Status lower_plan(Job& job) {
+  ALTIPLANO_RETURN_IF_ERROR(verify_plan(job.plan, *job.graph));
+  ALTIPLANO_ASSIGN(job.timetable, build_timetable(job.plan));
+  ALTIPLANO_ASSIGN(job.programs, lower(*job.graph, job.plan, job.timetable, Binding::identity(job.plan.num_slots()),
+                                       job.device->lowering()));
+  ALTIPLANO_ASSIGN(job.estimate, estimate_programs(*job.graph, job.plan, job.cluster, job.timetable, job.programs));
+  if (job.plan_was_given) ALTIPLANO_RETURN_IF_ERROR(check_given_plan_fits(job));
+  job.plan.predicted = job.estimate.prediction;
+  return Status::ok();
+}
+
 Result<Job> prepare(JobConfig config, const JobRequest& request) {
   Job job;
   job.config = std::move(config);
@@ -255,9 +293,12 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
   if (!request.needs_plan) return job;
 
   auto start = std::chrono::steady_clock::now();
-  ALTIPLANO_ASSIGN(auto device, PlanningDevice::open(options, request.num_ranks, job.graph->seed));
-  if (request.plan_file.empty()) {
-    ALTIPLANO_RETURN_IF_ERROR(make_plan(job, batch, *device));
+  ALTIPLANO_ASSIGN(job.device, JobDevice::open(options, request.num_ranks, request.threads, job.graph->seed));
+  note_slow_precision(job);
+  if (request.proved) {
+    ALTIPLANO_RETURN_IF_ERROR(take_proved_plan(job, request));
+  } else if (request.plan_file.empty()) {
+    ALTIPLANO_RETURN_IF_ERROR(make_plan(job, batch, *job.device));
   } else {
     ALTIPLANO_RETURN_IF_ERROR(check_file_kind(request.plan_file, FileKind::kPlan));
     ALTIPLANO_ASSIGN(std::string text, read_input_file(request.plan_file, kMostWrittenBytes));
@@ -267,16 +308,24 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
     note_other_cluster(job);
     note_overridden(job);
   }
-  ALTIPLANO_RETURN_IF_ERROR(verify_plan(job.plan, *job.graph));
-  ALTIPLANO_ASSIGN(job.timetable, build_timetable(job.plan));
-  ALTIPLANO_ASSIGN(job.estimate, estimate_plan(*job.graph, job.plan, job.cluster, job.timetable, device->lowering()));
-  if (job.plan_was_given) ALTIPLANO_RETURN_IF_ERROR(check_given_plan_fits(job));
-  job.plan.predicted = job.estimate.prediction;
+  if (!request.proved) ALTIPLANO_RETURN_IF_ERROR(lower_plan(job));
   job.planning_time = Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return job;
 }
 
 }  // namespace
+
+Result<JobRequest> job_request_of(const RankEnvironment& environment, const std::string& plan_file) {
+  JobRequest request;
+  request.num_ranks = environment.world_size;
+  request.threads = environment.threads;
+  request.plan_file = plan_file;
+  if (environment.plan.empty()) return request;
+  auto text = read_file(environment.plan);
+  if (!text) return runtime_failure("ALTIPLANO_PLAN: {}; is the launcher still running?", text.status().message());
+  request.proved = ProvedPlan{std::move(text).value(), environment.rank};
+  return request;
+}
 
 Result<Job> prepare_job(JobConfig config, const JobRequest& request) {
   const Options options = config.options;

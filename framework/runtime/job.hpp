@@ -8,8 +8,10 @@
 #include "framework/api/planner.hpp"
 #include "framework/cluster/cluster.hpp"
 #include "framework/config/job_config.hpp"
+#include "framework/launch/rank_environment.hpp"
 #include "framework/plan/plan.hpp"
 #include "framework/program/lowering.hpp"
+#include "framework/runtime/job_device.hpp"
 
 namespace altiplano {
 
@@ -20,18 +22,34 @@ struct Job {
   Cluster cluster;
   Plan plan;
   Timetable timetable;
-  PlanEstimate estimate;
+  std::shared_ptr<JobDevice> device;  ///< with the kernels of the programs; null without a plan
+  std::vector<Program> programs;      ///< of all ranks, by rank; of a launched rank its own alone
+  bool is_proved = false;             ///< by the launcher (verify_programs); else it is up to who runs them
+  PlanEstimate estimate;              ///< not of a launched rank
   Seconds planning_time;
   bool plan_was_given = false;
   std::vector<std::string> notices = {};  ///< of planning, to print once; those of the job file are in config
 };
 
+/// A plan that a launcher has proved for all ranks; it is taken as it is by the rank `rank`, which lowers its own
+/// program only.
+struct ProvedPlan {
+  std::string text;
+  RankId rank;
+};
+
 struct JobRequest {
   int num_ranks = 1;
+  int threads = 0;                         ///< of a rank, where device.threads is auto; 0: the device's own choice
+  std::optional<ProvedPlan> proved = {};   ///< instead of planning
   std::string plan_file;                   ///< replay this plan; empty: plan
   std::optional<int64_t> batch, sequence;  ///< instead of the job file's (generation)
   bool needs_plan = true;
 };
+
+/// What a rank asks prepare_job for: its launcher's plan if there is one, else a plan of its own. Fails when the
+/// launcher is gone.
+Result<JobRequest> job_request_of(const RankEnvironment& environment, const std::string& plan_file);
 
 /// Reads nothing but plugins, the cluster and the plan file. Refusals name key, numbers and valid alternatives;
 /// kInfeasible with the smallest change that fits.

@@ -31,14 +31,31 @@ KernelRequest kernel_request(const Program& program, const ComputeInstruction& i
   return request;
 }
 
-Result<std::unique_ptr<Kernel>> KernelCache::make(const KernelRequest& request) {
+void KernelCache::choose(const KernelTable& table) {
+  table_ = table;
+  std::erase_if(kernels_, [&](const auto& entry) {
+    const Made& made = entry.second;
+    return !made.shape.empty() && made.form != table_.form_of(made.shape);
+  });
+}
+
+Result<KernelCache::Made> KernelCache::make(KernelRequest request) {
+  Made made;
   for (const OpExtension* extension : extensions_) {
     auto definitions = extension->definitions();
     bool is_theirs = std::any_of(definitions.begin(), definitions.end(),
                                  [&](const OpDefinition& d) { return d.kind == request.kind; });
-    if (is_theirs) return extension->make_kernel(device_kind_, request);
+    if (!is_theirs) continue;
+    ALTIPLANO_ASSIGN(made.kernel, extension->make_kernel(device_kind_, request));
+    return made;
   }
-  return device_.make_kernel(request);
+  ALTIPLANO_ASSIGN(const KernelForms forms, device_.forms(request));
+  if (!forms.names.empty()) {
+    made.shape = forms.shape;
+    made.form = request.form = table_.form_of(forms.shape);
+  }
+  ALTIPLANO_ASSIGN(made.kernel, device_.make_kernel(request));
+  return made;
 }
 
 Result<Kernel*> KernelCache::get(const Program& program, const ComputeInstruction& instruction) {
@@ -46,11 +63,11 @@ Result<Kernel*> KernelCache::get(const Program& program, const ComputeInstructio
   std::string key = key_of(request);
   auto it = kernels_.find(key);
   if (it == kernels_.end()) {
-    auto kernel = make(request);
-    if (!kernel.is_ok()) return Status(kernel.status()).with_context("while making the kernel " + key);
-    it = kernels_.emplace(key, std::move(kernel).value()).first;
+    auto made = make(std::move(request));
+    if (!made.is_ok()) return Status(made.status()).with_context("while making the kernel " + key);
+    it = kernels_.emplace(key, std::move(made).value()).first;
   }
-  return it->second.get();
+  return it->second.kernel.get();
 }
 
 }  // namespace altiplano

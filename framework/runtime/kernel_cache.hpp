@@ -11,6 +11,7 @@
 
 #include "framework/api/device.hpp"
 #include "framework/api/op.hpp"
+#include "framework/cost/kernel_table.hpp"
 #include "framework/program/program.hpp"
 
 namespace altiplano {
@@ -21,16 +22,23 @@ class KernelCache {
   KernelCache(Device& device, std::string device_kind, std::vector<const OpExtension*> extensions, uint64_t seed)
       : device_(device), device_kind_(std::move(device_kind)), extensions_(std::move(extensions)), seed_(seed) {}
 
+  /// From now on kernels are made in the forms of the table. Those made before in another form are gone.
+  void choose(const KernelTable& table);
   Result<Kernel*> get(const Program& program, const ComputeInstruction& instruction);
   size_t size() const { return kernels_.size(); }
 
  private:
-  Result<std::unique_ptr<Kernel>> make(const KernelRequest& request);
+  struct Made {
+    std::unique_ptr<Kernel> kernel;
+    std::string shape, form;  ///< shape is empty where there are no forms
+  };
+  Result<Made> make(KernelRequest request);
   Device& device_;
   std::string device_kind_;
   std::vector<const OpExtension*> extensions_;
   uint64_t seed_;
-  std::map<std::string, std::unique_ptr<Kernel>> kernels_;
+  KernelTable table_;
+  std::map<std::string, Made> kernels_;
 };
 
 /// What a device is asked for to run this instruction.

@@ -12,7 +12,7 @@ namespace altiplano {
 std::string banner_text(const Job& job, const BannerFacts& facts) {
   const Plan& plan = job.plan;
   Bytes peak;
-  for (Bytes bytes : job.estimate.peak_per_rank) peak = std::max(peak, bytes);
+  for (Bytes bytes : plan.predicted.peak_memory) peak = std::max(peak, bytes);
   std::string text = fmt::format("altiplano {}   {} on {}, comm {}, device {}, {} a rank\n", ALTIPLANO_VERSION,
                                  counted(job.num_ranks, "rank"), facts.host, facts.comm, facts.device,
                                  counted(facts.threads, "thread"));

@@ -18,33 +18,32 @@ Result<std::unique_ptr<RankModel>> RankModel::open(const Job& job, const RankEnv
   return status;
 }
 
-Status RankModel::prepare(const RankEnvironment& environment, Rendezvous& rendezvous, bool fetch_logits) {
-  auto& registry = PluginRegistry::instance();
-  const Options& options = job_.config.options;
-  const std::string kind = options.get_string("device.kind");
-  ALTIPLANO_ASSIGN(DeviceBackend * backend, registry.device(kind));
-  DeviceOptions device_options = job_device_options(options, environment.world_size);
-  if (device_options.threads == 0) device_options.threads = environment.threads;
-  ALTIPLANO_ASSIGN(device_, backend->open(device_options));
-  ALTIPLANO_ASSIGN(auto extensions, registry.ops());
-  kernels_ = std::make_unique<KernelCache>(*device_, kind, extensions, job_.graph->seed);
-
-  LoweringOptions lowering;
-  lowering.fetch_logits = fetch_logits;
-  lowering.workspace = [&](const Program& program, const ComputeInstruction& instruction) -> Result<int64_t> {
-    if (program.rank != environment.rank) return 0;  // other ranks make their own kernels
-    ALTIPLANO_ASSIGN(Kernel * kernel, kernels_->get(program, instruction));
-    return kernel->workspace_bytes();
-  };
+/// A program that the job has not: with logits at its end.
+Status RankModel::lower_again(const RankEnvironment& environment) {
+  LoweringOptions lowering = device_->lowering();
+  lowering.fetch_logits = true;
   ALTIPLANO_ASSIGN(auto programs,
                    lower(*job_.graph, job_.plan, job_.timetable, Binding::identity(job_.plan.num_slots()), lowering));
   ALTIPLANO_RETURN_IF_ERROR(verify_programs(programs));
   program_ = std::move(programs[environment.rank.index()]);
+  return Status::ok();
+}
+
+Status RankModel::prepare(const RankEnvironment& environment, Rendezvous& rendezvous, bool fetch_logits) {
+  auto& registry = PluginRegistry::instance();
+  const Options& options = job_.config.options;
+  device_ = job_.device;
+  if (fetch_logits) {
+    ALTIPLANO_RETURN_IF_ERROR(lower_again(environment));
+  } else {
+    if (!job_.is_proved) ALTIPLANO_RETURN_IF_ERROR(verify_programs(job_.programs));
+    program_ = job_.programs[job_.programs.size() == 1 ? 0 : environment.rank.index()];
+  }
 
   ALTIPLANO_ASSIGN(comm_name_, choose_comm_backend(options, environment.world_size));
   ALTIPLANO_ASSIGN(CommBackend * comm, registry.comm(comm_name_));
   ALTIPLANO_ASSIGN(communicator_, comm->connect(rendezvous, job_comm_options(options)));
-  ALTIPLANO_ASSIGN(executor_, Executor::create(program_, *device_, *communicator_, *kernels_));
+  ALTIPLANO_ASSIGN(executor_, Executor::create(program_, device_->device(), *communicator_, device_->kernels()));
   return Status::ok();
 }
 

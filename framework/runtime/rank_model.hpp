@@ -13,14 +13,15 @@ namespace altiplano {
 
 class RankModel {
  public:
-  /// Collective. `job`, `environment` and `rendezvous` must outlive it. `fetch_logits`: for generation.
+  /// Collective. `job`, `environment` and `rendezvous` must outlive it; the job's device is this rank's from now on.
+  /// `fetch_logits`: for generation.
   static Result<std::unique_ptr<RankModel>> open(const Job& job, const RankEnvironment& environment,
                                                  Rendezvous& rendezvous, bool fetch_logits);
   /// Reads the parameters of a checkpoint of the same architecture, whatever plan saved it.
   Status load(const Checkpoint& checkpoint);
   Executor& executor() { return *executor_; }
   Communicator& communicator() { return *communicator_; }
-  const Device& device() const { return *device_; }
+  const Device& device() const { return device_->device(); }
   const Program& program() const { return program_; }
   const std::string& comm_name() const { return comm_name_; }  ///< of the plugin: "comm/shm"
   /// Tells the other ranks that this one failed.
@@ -28,11 +29,11 @@ class RankModel {
 
  private:
   explicit RankModel(const Job& job) : job_(job) {}
+  Status lower_again(const RankEnvironment& environment);
   Status prepare(const RankEnvironment& environment, Rendezvous& rendezvous, bool fetch_logits);
 
   const Job& job_;
-  std::unique_ptr<Device> device_;
-  std::unique_ptr<KernelCache> kernels_;
+  std::shared_ptr<JobDevice> device_;
   Program program_;
   std::string comm_name_;
   std::unique_ptr<Communicator> communicator_;

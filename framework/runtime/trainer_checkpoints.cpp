@@ -59,7 +59,6 @@ Status Trainer::start(Rendezvous& rendezvous) {
   rate_ = {options_.get_string("lr_scheduler.name"), options_.get_float("optimizer.lr"),
            options_.get_float("lr_scheduler.min_lr"), options_.get_int("lr_scheduler.warmup_steps"),
            options_.get_int("lr_scheduler.decay_steps")};
-  ALTIPLANO_RETURN_IF_ERROR(model_->executor().initialize(job_.graph->seed));
   Status folder = is_first_rank() ? take_folder() : Status::ok();
   ResumeRequest request;
   request.directory = checkpoint_directory_;
@@ -68,6 +67,8 @@ Status Trainer::start(Rendezvous& rendezvous) {
   request.restore = [this](const Checkpoint& checkpoint) { return restore_state(model_->executor(), checkpoint); };
   request.ready = folder;
   ALTIPLANO_ASSIGN(const FoundCheckpoint found, restore_together(rendezvous, request));
+  // What a checkpoint does not hold (gradients, totals) is zero as it was allocated.
+  if (!found.checkpoint) ALTIPLANO_RETURN_IF_ERROR(model_->executor().initialize(job_.graph->seed));
   ALTIPLANO_RETURN_IF_ERROR(found.checkpoint ? go_on_from(found) : begin_run());
   ALTIPLANO_RETURN_IF_ERROR(barrier());
   summary_.first_step = step_ + 1;

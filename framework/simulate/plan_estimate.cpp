@@ -122,6 +122,11 @@ Seconds block_time(const Program& program, const Block& block, const Cluster& cl
 Result<PlanEstimate> estimate_plan(const TrainingGraph& graph, const Plan& plan, const Cluster& cluster,
                                    const Timetable& timetable, const LoweringOptions& options) {
   ALTIPLANO_ASSIGN(auto programs, lower(graph, plan, timetable, Binding::identity(plan.num_slots()), options));
+  return estimate_programs(graph, plan, cluster, timetable, programs);
+}
+
+Result<PlanEstimate> estimate_programs(const TrainingGraph& graph, const Plan& plan, const Cluster& cluster,
+                                       const Timetable& timetable, const std::vector<Program>& programs) {
   PlanEstimate estimate;
   estimate.prediction.peak_memory.resize(plan.stages.size());
   for (const Program& program : programs) {

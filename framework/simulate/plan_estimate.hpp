@@ -11,6 +11,10 @@ namespace altiplano {
 Result<PlanEstimate> estimate_plan(const TrainingGraph& graph, const Plan& plan, const Cluster& cluster,
                                    const Timetable& timetable, const LoweringOptions& options = {});
 
+/// The same of programs that were lowered already, all ranks' by rank.
+Result<PlanEstimate> estimate_programs(const TrainingGraph& graph, const Plan& plan, const Cluster& cluster,
+                                       const Timetable& timetable, const std::vector<Program>& programs);
+
 /// Bytes of one program by what they hold.
 struct MemoryBreakdown {
   Bytes weights, gradients, optimizer, activations;

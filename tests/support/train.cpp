@@ -43,11 +43,13 @@ struct RankDevice {
   std::unique_ptr<Device> device;
   std::unique_ptr<KernelCache> kernels;
 
-  static Result<RankDevice> open(const TrainingGraph& graph, const TrainOptions& options, int ranks) {
+  static Result<RankDevice> open(const TrainingGraph& graph, const KernelTable& table, const TrainOptions& options,
+                                 int ranks) {
     ALTIPLANO_ASSIGN(DeviceBackend * backend, PluginRegistry::instance().device(options.device));
     ALTIPLANO_ASSIGN(auto device, backend->open({options.threads, ranks}));
     auto kernels =
         std::make_unique<KernelCache>(*device, options.device, std::vector<const OpExtension*>(), graph.seed);
+    kernels->choose(table);
     return RankDevice{std::move(device), std::move(kernels)};
   }
 };
@@ -96,7 +98,7 @@ Status run_steps(Executor& executor, const TrainingGraph& graph, const TrainOpti
 Status run_rank(const TrainingGraph& graph, const Plan& plan, const TrainOptions& options,
                 const std::vector<Program>* programs, Rendezvous& rendezvous, RankResult& result) {
   ALTIPLANO_ASSIGN(CommBackend * comm, PluginRegistry::instance().comm(options.comm));
-  ALTIPLANO_ASSIGN(RankDevice own, RankDevice::open(graph, options, rendezvous.world_size()));
+  ALTIPLANO_ASSIGN(RankDevice own, RankDevice::open(graph, plan.kernels, options, rendezvous.world_size()));
   std::vector<Program> lowered;
   if (!programs) {
     ALTIPLANO_ASSIGN(lowered, lower_all(graph, plan, options, *own.kernels));
@@ -126,7 +128,7 @@ Status run_rank(const TrainingGraph& graph, const Plan& plan, const TrainOptions
 
 Status run_threads(const TrainingGraph& graph, const Plan& plan, const TrainOptions& options,
                    std::vector<RankResult>& results) {
-  ALTIPLANO_ASSIGN(RankDevice scratch, RankDevice::open(graph, options, plan.num_slots()));
+  ALTIPLANO_ASSIGN(RankDevice scratch, RankDevice::open(graph, plan.kernels, options, plan.num_slots()));
   ALTIPLANO_ASSIGN(auto programs, lower_all(graph, plan, options, *scratch.kernels));
   ALTIPLANO_RETURN_IF_ERROR(verify_programs(programs));
   return run_ranks(plan.num_slots(), [&](Rendezvous& rendezvous) {

@@ -27,7 +27,7 @@ struct Launched {
 
 /// Runs `script` by /bin/sh as every rank.
 Launched launch(const TemporaryDirectory& folder, int ranks, const std::string& script, bool pin = false,
-                int cpus_per_rank = 0) {
+                int cpus_per_rank = 0, const std::string& plan = "") {
   LaunchRequest request;
   request.ranks = ranks;
   request.command = {"/bin/sh", "-c", script};
@@ -35,6 +35,7 @@ Launched launch(const TemporaryDirectory& folder, int ranks, const std::string& 
   request.kill_grace = std::chrono::milliseconds(500);
   request.pin_cpus = pin;
   request.cpus_per_rank = cpus_per_rank;
+  request.plan = plan;
   request.console_out = open((folder / "out").c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
   request.console_err = open((folder / "err").c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
   const auto begin = Clock::now();
@@ -62,6 +63,18 @@ bool eventually(const std::function<bool()>& condition) {
 }
 
 }  // namespace
+
+BOOST_AUTO_TEST_CASE(every_rank_reads_the_plan_of_its_launcher_and_no_other) {
+  TemporaryDirectory folder;
+  const std::string plan(100'000, 'p');
+  launch(folder, 3, "cat $ALTIPLANO_PLAN", false, 0, plan);
+  for (int rank = 0; rank < 3; ++rank) BOOST_TEST((log_of(folder, rank) == plan), rank);
+  setenv("ALTIPLANO_PLAN", "/a/launcher/above/this/one", 1);
+  TemporaryDirectory other;
+  launch(other, 1, "echo plan: $ALTIPLANO_PLAN");
+  unsetenv("ALTIPLANO_PLAN");
+  BOOST_TEST(log_of(other, 0) == "plan:\n");
+}
 
 BOOST_AUTO_TEST_CASE(every_rank_knows_its_place_and_writes_its_own_log) {
   TemporaryDirectory folder;

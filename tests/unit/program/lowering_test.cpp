@@ -32,6 +32,27 @@ BOOST_AUTO_TEST_CASE(every_small_plan_lowers_to_programs_that_verify) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(one_rank_alone_lowers_to_what_it_is_among_all) {
+  GptShape shape;
+  shape.layers = 4, shape.batch = 8, shape.vocabulary = 12;
+  const TrainingGraph graph = make_gpt_training(shape);
+  DegreePlanOptions options;
+  options.degrees = {2, 2, 2};
+  options.microbatch = 2;
+  options.zero = 1;
+  const Plan plan = make_plan(graph, options);
+  const std::vector<Program> all = lower_plan(graph, plan);
+  for (const Program& program : all) {
+    auto alone = lower_rank(graph, plan, make_timetable(plan), Binding::identity(8), program.rank);
+    BOOST_REQUIRE_MESSAGE(alone.is_ok(), alone.status().to_string());
+    BOOST_TEST(alone->to_string() == program.to_string());
+    BOOST_TEST(verify_program(*alone).is_ok());
+  }
+  auto nobody = lower_rank(graph, plan, make_timetable(plan), Binding::identity(8), RankId(8));
+  BOOST_REQUIRE(!nobody.is_ok());
+  BOOST_TEST(nobody.status().message() == "the binding has no rank 8");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace altiplano::test
