@@ -88,8 +88,14 @@ class Device {
   virtual const DeviceInfo& info() const noexcept = 0;
   /// Zero-filled, 64-byte aligned. Fails with the numbers when memory is short.
   virtual Result<void*> allocate(int64_t bytes) noexcept = 0;
+  /// Memory of the host that the caller keeps (a communicator's, which peers reach) counts as this device's and serves
+  /// its kernels until free(), which leaves it as it is. Refused by devices that are not is_host_memory, and when it is
+  /// more than there is left.
+  virtual Status adopt(void* /*memory*/, int64_t /*bytes*/) noexcept {
+    return invalid_argument("{} cannot compute in memory that it did not allocate", info().name);
+  }
   virtual void free(void* memory) noexcept = 0;
-  /// Bytes handed out by allocate() and not freed, and the highest that has been.
+  /// Bytes allocated or adopted and not freed, and the highest that has been.
   virtual Bytes allocated() const noexcept = 0;
   virtual Bytes peak_allocated() const noexcept = 0;
   /// In which forms make_kernel makes this. Which is the fastest is measured (framework/runtime/kernel_choice.hpp).
@@ -112,7 +118,7 @@ class Device {
 class DeviceBackend {
  public:
   static constexpr uint32_t kKind = ALTIPLANO_PLUGIN_DEVICE;
-  static constexpr uint32_t kInterfaceVersion = 1;
+  static constexpr uint32_t kInterfaceVersion = 2;
   virtual ~DeviceBackend() = default;
   /// Fused kinds (framework/graph/fusion.hpp) that models are to be written in, because there are fast kernels of them
   /// and of their gradients.

@@ -265,7 +265,8 @@ std::vector<OptionRecord> machine_records() {
        .type = kBool,
        .default_value = false,
        .help = "Compare kind, type, count and number of every collective across its ranks before it runs, and name "
-               "both sides where they differ; slower, for finding faults."},
+               "both sides where they differ, for finding faults. For comm plugins that do not compare anyway, "
+               "as comm/shm and comm/inproc do."},
       {.key = "device.kind", .default_value = text("cpu"), .help = "Device plugin (cpu, reference)."},
       {.key = "device.threads",
        .type = kInt,

@@ -27,9 +27,13 @@ Status run_on(int ranks, CommBackend& backend, RanksAre ranks_are, const CommOpt
               const CommunicatorFunction& function);
 Result<GroupId> world_group(Communicator& comm, const std::string& name);
 
+/// Of collectives: plain memory, the communicator's (allocate_registered) where it has such, or that on all ranks but
+/// 0.
+enum class Buffers : uint8_t { kPlain, kRegistered, kMixed };
+
 /// Every collective of every type with these counts on `ranks` ranks. `exact`: sums of floating types have the bits of
 /// reduce_in_order; otherwise its value within rounding.
 Status check_collectives(CommBackend& backend, RanksAre ranks_are, int ranks, const CommOptions& options,
-                         std::span<const int64_t> counts, bool exact);
+                         std::span<const int64_t> counts, Buffers buffers, bool exact);
 
 }  // namespace altiplano::conformance

@@ -43,7 +43,7 @@ int64_t out_count(const Case& c, int n) {
 
 Data reduced(const std::vector<Data>& inputs, int64_t begin, const Case& c) {
   Data out(static_cast<size_t>(c.count * size_of(c.dtype)));
-  std::vector<const void*> sources;
+  std::vector<const std::byte*> sources;
   for (const auto& input : inputs) sources.push_back(input.data() + begin * size_of(c.dtype));
   reduce_in_order(out.data(), sources, c.count, c.dtype, c.reduce);
   return out;
@@ -107,29 +107,57 @@ Status compare(const Data& have, const Data& want, const Case& c, int n, int me,
   return Status::ok();
 }
 
-Status check_case(Communicator& comm, GroupId group, const Case& c, int n, int me, bool in_place, bool exact) {
-  Data in = filled(me, in_count(c, n), c.dtype),
-       out(static_cast<size_t>(out_count(c, n) * size_of(c.dtype)), std::byte{0x5A});
-  if (c.kind == CollectiveKind::kBroadcast && me == c.root) out = in;
+/// A buffer of a call: plain memory, or the communicator's where it has such, away from the start of it.
+class CallBuffer {
+ public:
+  CallBuffer(Communicator& comm, bool is_registered, const Data& data) : comm_(comm), plain_(data) {
+    if (is_registered && !data.empty())
+      registered_ = static_cast<std::byte*>(comm.allocate_registered(kOffset + static_cast<int64_t>(data.size())));
+    if (registered_ != nullptr) std::memcpy(registered_ + kOffset, data.data(), data.size());
+  }
+  ~CallBuffer() {
+    if (registered_ != nullptr) comm_.free_registered(registered_);
+  }
+  CallBuffer(const CallBuffer&) = delete;
+  CallBuffer& operator=(const CallBuffer&) = delete;
+
+  std::byte* data() { return registered_ != nullptr ? registered_ + kOffset : plain_.data(); }
+  Data contents() { return {data(), data() + plain_.size()}; }
+
+ private:
+  static constexpr int64_t kOffset = 192;
+  Communicator& comm_;
+  std::byte* registered_ = nullptr;
+  Data plain_;
+};
+
+Status check_case(Communicator& comm, GroupId group, const Case& c, int n, int me, bool in_place, Buffers buffers,
+                  bool exact) {
+  const Data mine = filled(me, in_count(c, n), c.dtype);
+  Data filling(static_cast<size_t>(out_count(c, n) * size_of(c.dtype)), std::byte{0x5A});
+  if (c.kind == CollectiveKind::kBroadcast && me == c.root) filling = mine;
+  const bool is_registered = buffers == Buffers::kRegistered || (buffers == Buffers::kMixed && me != 0);
+  CallBuffer in(comm, is_registered, mine), out(comm, is_registered, filling);
   CollectiveCall call{c.kind, c.reduce, c.dtype, in.data(), in_place ? in.data() : out.data(), c.count, c.root};
   ALTIPLANO_ASSIGN(const Event event, comm.collective(group, call, StreamKind::kCollective, {}));
   ALTIPLANO_RETURN_IF_ERROR(comm.wait(event).with_context(fmt::format("in {}", name_of(c))));
-  return compare(in_place ? in : out, expected(c, n, me), c, n, me, exact);
+  return compare(in_place ? in.contents() : out.contents(), expected(c, n, me), c, n, me, exact);
 }
 
-Status check_all(Communicator& comm, GroupId group, int n, int me, std::span<const int64_t> counts, bool exact) {
+Status check_all(Communicator& comm, GroupId group, int n, int me, std::span<const int64_t> counts, Buffers buffers,
+                 bool exact) {
   using enum CollectiveKind;
   for (DType dtype : {DType::kF64, DType::kF32, DType::kBF16, DType::kI32, DType::kI64}) {
     for (int64_t count : counts) {
       for (CollectiveKind kind : {kAllReduce, kAllGather, kReduceScatter, kAllToAll, kBroadcast, kBarrier}) {
         const int root = kind == kBroadcast ? static_cast<int>(count % n) : 0;
         ALTIPLANO_RETURN_IF_ERROR(
-            check_case(comm, group, {kind, dtype, count, ReduceKind::kSum, root}, n, me, false, exact));
+            check_case(comm, group, {kind, dtype, count, ReduceKind::kSum, root}, n, me, false, buffers, exact));
       }
       const Case scatter{kReduceScatter, dtype, count, ReduceKind::kMax},
           reduce{kAllReduce, dtype, count, ReduceKind::kMax};
-      ALTIPLANO_RETURN_IF_ERROR(check_case(comm, group, scatter, n, me, false, exact));
-      ALTIPLANO_RETURN_IF_ERROR(check_case(comm, group, reduce, n, me, true, exact));
+      ALTIPLANO_RETURN_IF_ERROR(check_case(comm, group, scatter, n, me, false, buffers, exact));
+      ALTIPLANO_RETURN_IF_ERROR(check_case(comm, group, reduce, n, me, true, buffers, exact));
     }
   }
   return Status::ok();
@@ -140,7 +168,8 @@ constexpr int64_t kTinyCounts[] = {0, 1, 2, 3, 257, 1000};
 
 Status check_group_sizes(CommBackend& backend, RanksAre ranks_are) {
   for (int ranks : {1, 2, 3, 4, 5, 8})
-    ALTIPLANO_RETURN_IF_ERROR(check_collectives(backend, ranks_are, ranks, patient_options(), kCounts, false));
+    ALTIPLANO_RETURN_IF_ERROR(
+        check_collectives(backend, ranks_are, ranks, patient_options(), kCounts, Buffers::kPlain, false));
   return Status::ok();
 }
 
@@ -148,14 +177,23 @@ Status check_chunks(CommBackend& backend, RanksAre ranks_are) {
   CommOptions options = patient_options();
   options.chunk_bytes = 1;  // the smallest there is
   for (int ranks : {2, 3, 5})
-    ALTIPLANO_RETURN_IF_ERROR(check_collectives(backend, ranks_are, ranks, options, kTinyCounts, false));
+    ALTIPLANO_RETURN_IF_ERROR(
+        check_collectives(backend, ranks_are, ranks, options, kTinyCounts, Buffers::kPlain, false));
+  return Status::ok();
+}
+
+Status check_registered(CommBackend& backend, RanksAre ranks_are) {
+  for (Buffers buffers : {Buffers::kRegistered, Buffers::kMixed})
+    for (int ranks : {1, 2, 3, 4, 8})
+      ALTIPLANO_RETURN_IF_ERROR(
+          check_collectives(backend, ranks_are, ranks, patient_options(), kTinyCounts, buffers, false));
   return Status::ok();
 }
 
 Status check_checked(CommBackend& backend, RanksAre ranks_are) {
   CommOptions options = patient_options();
   options.check_calls = true;
-  return check_collectives(backend, ranks_are, 3, options, kTinyCounts, false);
+  return check_collectives(backend, ranks_are, 3, options, kTinyCounts, Buffers::kPlain, false);
 }
 
 /// Two groups of equal members but other order, one that overlaps both, and one of one rank.
@@ -167,7 +205,8 @@ Status use_overlapping_groups(Communicator& comm) {
     std::vector<RankId> ranks(members.begin(), members.end());
     ALTIPLANO_ASSIGN(const GroupId group, comm.create_group(ranks, "part"));
     const int n = static_cast<int>(members.size());
-    ALTIPLANO_RETURN_IF_ERROR(check_all(comm, group, n, static_cast<int>(me - members.begin()), kTinyCounts, false));
+    ALTIPLANO_RETURN_IF_ERROR(
+        check_all(comm, group, n, static_cast<int>(me - members.begin()), kTinyCounts, Buffers::kPlain, false));
   }
   return Status::ok();
 }
@@ -241,10 +280,10 @@ Status check_deterministic(CommBackend& backend, RanksAre ranks_are) {
 }  // namespace
 
 Status check_collectives(CommBackend& backend, RanksAre ranks_are, int ranks, const CommOptions& options,
-                         std::span<const int64_t> counts, bool exact) {
+                         std::span<const int64_t> counts, Buffers buffers, bool exact) {
   const auto body = [&](Communicator& comm) -> Status {
     ALTIPLANO_ASSIGN(const GroupId world, world_group(comm, "world"));
-    return check_all(comm, world, comm.world_size(), comm.rank().value, counts, exact);
+    return check_all(comm, world, comm.world_size(), comm.rank().value, counts, buffers, exact);
   };
   return run_on(ranks, backend, ranks_are, options, body).with_context(fmt::format("with {} ranks", ranks));
 }
@@ -253,6 +292,7 @@ std::vector<Check> comm_collective_checks() {
   std::vector<Check> checks = {
       comm_check("collectives of every type and count are right for 1 to 8 ranks", check_group_sizes),
       comm_check("collectives cut into many chunks are right", check_chunks),
+      comm_check("collectives in registered memory, of all ranks or of some, are right", check_registered),
       comm_check("checked calls give the same results", check_checked),
       comm_check("overlapping groups in any order of ranks are right", check_subgroups),
       comm_check("collectives of several groups and streams may be outstanding", check_outstanding),

@@ -321,6 +321,27 @@ Finding check_forms(DeviceBackend& backend) {
   return fmt::format("{} shapes with several forms", of_shape.size());
 }
 
+/// Memory that somebody else made: counted, computed in, left as it is.
+Finding check_adoption(DeviceBackend& backend) {
+  ALTIPLANO_ASSIGN(const auto device, open(backend, 1));
+  std::vector<float> memory(64, 3.0F);
+  const auto bytes = static_cast<int64_t>(memory.size() * sizeof(float));
+  const Status adopted = device->adopt(memory.data(), bytes);
+  if (!device->info().is_host_memory && adopted.is_ok()) return broken("it adopts memory that it cannot reach");
+  if (!adopted.is_ok()) return "refused";
+  if (device->allocated().value != bytes || device->peak_allocated().value != bytes)
+    return broken("{} B adopted, counted {} B and a peak of {} B", bytes, device->allocated().value,
+                  device->peak_allocated().value);
+  if (device->adopt(memory.data(), device->info().memory.value).is_ok())
+    return broken("more memory than there is was adopted");
+  const Box whole{{0}, {32}};
+  ALTIPLANO_RETURN_IF_ERROR(device->copy({whole, whole, whole}, DType::kF32, memory.data(), memory.data() + 32, true));
+  device->free(memory.data());
+  if (device->allocated().value != 0) return broken("{} B are counted after free", device->allocated().value);
+  if (memory.front() != 3.0F || memory.back() != 6.0F) return broken("copies in adopted memory go wrong");
+  return "counted, computed in, given back";
+}
+
 Finding check_refusals(DeviceBackend& backend) {
   ALTIPLANO_ASSIGN(const auto device, open(backend, 1));
   const auto unknown = device->make_kernel({.kind = "fold_paper", .attributes = {}, .inputs = {}, .outputs = {}});
@@ -370,6 +391,7 @@ std::vector<Check> device_checks() {
       check_of<DeviceBackend>("optimizer kernels may write over their inputs", check_aliases),
       check_of<DeviceBackend>("boxes are copied and added", check_copies),
       check_of<DeviceBackend>("allocations are aligned, zero and counted to the byte", check_allocations),
+      check_of<DeviceBackend>("memory that others made is adopted, counted and left as it is", check_adoption),
       check_of<DeviceBackend>("what it cannot do is refused by name", check_refusals),
       check_of<DeviceBackend>("the forms of a kernel have names and one workspace", check_forms),
   };

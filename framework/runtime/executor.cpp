@@ -14,6 +14,7 @@ struct Executor::Prepared {
   Kernel* kernel = nullptr;
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
+  Box box;  ///< of a feed: where the microbatch's part lies
 };
 
 Executor::Executor(const Program& program, Device& device, Communicator& communicator)
@@ -22,6 +23,7 @@ Executor::Executor(const Program& program, Device& device, Communicator& communi
 Executor::~Executor() {
   for (void* arena : arenas_)
     if (arena) device_.free(arena);
+  for (void* arena : registered_) communicator_.free_registered(arena);
 }
 
 Result<std::unique_ptr<Executor>> Executor::create(const Program& program, Device& device, Communicator& communicator,
@@ -37,7 +39,7 @@ Status Executor::allocate() {
                       program_.work_bytes};
   for (int i = 0; i < 3; ++i) {
     if (bytes[i] == 0) continue;
-    auto memory = device_.allocate(bytes[i]);
+    auto memory = allocate_arena(bytes[i]);
     if (!memory.is_ok())
       return Status(memory.status())
           .with_context(
@@ -45,6 +47,19 @@ Status Executor::allocate() {
     arenas_[i] = *memory;
   }
   return Status::ok();
+}
+
+Result<void*> Executor::allocate_arena(int64_t bytes) {
+  const bool may_share = device_.info().is_host_memory && communicator_.world_size() > 1 &&
+                         Bytes(bytes) <= device_.info().memory - device_.allocated();
+  void* memory = may_share ? communicator_.allocate_registered(bytes) : nullptr;
+  if (memory == nullptr) return device_.allocate(bytes);
+  if (device_.adopt(memory, bytes).is_ok()) {
+    registered_.push_back(memory);
+    return memory;
+  }
+  communicator_.free_registered(memory);
+  return device_.allocate(bytes);
 }
 
 Status Executor::prepare(KernelCache& kernels) {
@@ -69,8 +84,10 @@ Status Executor::prepare(KernelCache& kernels) {
         list[i].inputs.resize(compute->inputs.size());
         list[i].outputs.resize(compute->outputs.size());
       }
-      if (const auto* feed = std::get_if<FeedInstruction>(&what))
+      if (const auto* feed = std::get_if<FeedInstruction>(&what)) {
+        list[i].box = feed->box;
         host_bytes = std::max(host_bytes, static_cast<size_t>(program_.buffer(feed->buffer).bytes));
+      }
       if (const auto* fetch = std::get_if<FetchInstruction>(&what))
         host_bytes = std::max(host_bytes, static_cast<size_t>(program_.buffer(fetch->buffer).bytes));
     }
@@ -134,7 +151,9 @@ Status Executor::run(const std::vector<TimetableEntry>& entries, InputSource& in
       return status.with_context(
           fmt::format("in {} of step {} on rank {}", entry.action.to_string(), scalars.step, program_.rank));
   }
-  return finish_sends().with_context(fmt::format("at the end of step {} on rank {}", scalars.step, program_.rank));
+  Status sent = finish_sends();
+  if (!sent.is_ok()) sent.with_context(fmt::format("at the end of step {} on rank {}", scalars.step, program_.rank));
+  return sent;
 }
 
 /// Peers take every message of a step within the same step, so this waits for nobody's next one; a rank that stops
@@ -157,8 +176,8 @@ Status Executor::run_block(const TimetableEntry& entry, InputSource& input, Step
     const Instruction& instruction = block.instructions[index];
     const InstructionClock clock(profile_, entry.block, index);
     for (int before : instruction.after) {
-      ALTIPLANO_RETURN_IF_ERROR(communicator_.wait(events_[static_cast<size_t>(before)])
-                                    .with_context(block.instructions[static_cast<size_t>(before)].label));
+      ALTIPLANO_RETURN_IF_ERROR(
+          wait(events_[static_cast<size_t>(before)], block.instructions[static_cast<size_t>(before)].label));
       events_[static_cast<size_t>(before)] = {};
     }
     auto ended = issue(instruction, prepared_[entry.block.index()][index], index, entry, input, scalars, decide);
@@ -166,9 +185,14 @@ Status Executor::run_block(const TimetableEntry& entry, InputSource& input, Step
     ends = *ended;
   }
   for (size_t i = 0; i < index; ++i)
-    if (!events_[i].is_done())
-      ALTIPLANO_RETURN_IF_ERROR(communicator_.wait(events_[i]).with_context(block.instructions[i].label));
+    if (!events_[i].is_done()) ALTIPLANO_RETURN_IF_ERROR(wait(events_[i], block.instructions[i].label));
   return Status::ok();
+}
+
+Status Executor::wait(Event event, const std::string& label) {
+  Status status = communicator_.wait(event);
+  if (!status.is_ok()) status.with_context(label);
+  return status;
 }
 
 Result<bool> Executor::issue(const Instruction& instruction, Prepared& prepared, size_t index,
@@ -205,7 +229,7 @@ Result<bool> Executor::issue(const Instruction& instruction, Prepared& prepared,
   } else if (const auto* fill = std::get_if<FillInstruction>(&instruction.what)) {
     ALTIPLANO_RETURN_IF_ERROR(device_.fill_zero(pointer(fill->buffer, slot), program_.buffer(fill->buffer).bytes));
   } else if (const auto* feed_what = std::get_if<FeedInstruction>(&instruction.what)) {
-    ALTIPLANO_RETURN_IF_ERROR(feed(*feed_what, entry, input));
+    ALTIPLANO_RETURN_IF_ERROR(feed(*feed_what, prepared, entry, input));
   } else if (const auto* fetch_what = std::get_if<FetchInstruction>(&instruction.what)) {
     return fetch(*fetch_what, scalars, decide);
   }
@@ -225,10 +249,11 @@ Status Executor::compute(const Instruction& instruction, const ComputeInstructio
   return search_->after(what, prepared.outputs, entry.action, instruction.label);
 }
 
-Status Executor::feed(const FeedInstruction& what, const TimetableEntry& entry, InputSource& input) {
-  Box box = what.box;
-  box.origin[static_cast<size_t>(what.batch_dim)] += entry.action.microbatch * program_.microbatch_samples;
-  ALTIPLANO_RETURN_IF_ERROR(input.fill(what.value, box, host_.data()));
+Status Executor::feed(const FeedInstruction& what, Prepared& prepared, const TimetableEntry& entry,
+                      InputSource& input) {
+  const auto batch_dim = static_cast<size_t>(what.batch_dim);
+  prepared.box.origin[batch_dim] = what.box.origin[batch_dim] + entry.action.microbatch * program_.microbatch_samples;
+  ALTIPLANO_RETURN_IF_ERROR(input.fill(what.value, prepared.box, host_.data()));
   return device_.copy_from_host(pointer(what.buffer, entry.stash_slot), host_.data(),
                                 program_.buffer(what.buffer).bytes);
 }

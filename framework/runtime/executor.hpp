@@ -65,18 +65,22 @@ class Executor {
   struct Prepared;
   Executor(const Program& program, Device& device, Communicator& communicator);
   Status allocate();
+  /// In memory that peers reach, when the communicator has such and the device can compute in it.
+  Result<void*> allocate_arena(int64_t bytes);
   Status prepare(KernelCache& kernels);
   void* pointer(BufferId buffer, int slot) const;
   Status run(const std::vector<TimetableEntry>& entries, InputSource& input, StepScalars& scalars,
              const Decide& decide);
   Status finish_sends();
   Status run_block(const TimetableEntry& entry, InputSource& input, StepScalars& scalars, const Decide& decide);
+  /// `label`: of the instruction that it is the event of.
+  Status wait(Event event, const std::string& label);
   /// True: the block ends here.
   Result<bool> issue(const Instruction& instruction, Prepared& prepared, size_t index, const TimetableEntry& entry,
                      InputSource& input, StepScalars& scalars, const Decide& decide);
   Status compute(const Instruction& instruction, const ComputeInstruction& what, Prepared& prepared,
                  const TimetableEntry& entry, const StepScalars& scalars);
-  Status feed(const FeedInstruction& what, const TimetableEntry& entry, InputSource& input);
+  Status feed(const FeedInstruction& what, Prepared& prepared, const TimetableEntry& entry, InputSource& input);
   Result<bool> fetch(const FetchInstruction& what, StepScalars& scalars, const Decide& decide);
   Status initialize_tensor(const PersistentTensor& tensor, uint64_t seed);
 
@@ -84,6 +88,7 @@ class Executor {
   Device& device_;
   Communicator& communicator_;
   void* arenas_[3] = {nullptr, nullptr, nullptr};
+  std::vector<void*> registered_;                ///< arenas that are the communicator's
   std::vector<std::vector<Prepared>> prepared_;  ///< [block][instruction]
   std::vector<GroupId> groups_;                  ///< communicator's group of each program group; invalid: not a member
   std::vector<Event> events_;                    ///< of the current block's instructions

@@ -5,13 +5,13 @@
 
 namespace altiplano {
 
-Result<Bytes> resident_peak() {
+Result<Bytes> size_in_status(const std::string& key) {
   std::ifstream file("/proc/self/status");
   for (std::string word; file >> word;) {
     int64_t kib = 0;
-    if (word == "VmHWM:" && file >> kib) return Bytes(kib * 1024);
+    if (word == key + ":" && file >> kib) return Bytes(kib * 1024);
   }
-  return runtime_failure("/proc/self/status: no VmHWM");
+  return runtime_failure("/proc/self/status: no {}", key);
 }
 
 Status write_memory_report(const std::string& run_directory, const MemoryReport& report) {
@@ -19,7 +19,8 @@ Status write_memory_report(const std::string& run_directory, const MemoryReport&
   nlohmann::ordered_json json = {{"rank", report.rank},
                                  {"predicted", report.predicted.value},
                                  {"peak", report.peak.value},
-                                 {"resident_peak", report.resident_peak.value}};
+                                 {"resident_peak", report.resident_peak.value},
+                                 {"resident_shared", report.resident_shared.value}};
   std::ofstream file(path);
   file << json.dump() << "\n";
   file.flush();

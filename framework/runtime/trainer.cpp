@@ -128,9 +128,10 @@ Status Trainer::report_memory() {
   std::string run = options_.get_string("run.dir");
   std::error_code error;
   std::filesystem::create_directories(run, error);
-  ALTIPLANO_ASSIGN(const Bytes resident, resident_peak());
+  ALTIPLANO_ASSIGN(const Bytes resident, size_in_status("VmHWM"));
+  ALTIPLANO_ASSIGN(const Bytes shared, size_in_status("RssShmem"));
   return write_memory_report(
-      run, {environment_.rank.value, model_->program().peak(), model_->device().peak_allocated(), resident});
+      run, {environment_.rank.value, model_->program().peak(), model_->device().peak_allocated(), resident, shared});
 }
 
 /// Whether the step that begins has to be the last, by the first rank's clock, which tells it.

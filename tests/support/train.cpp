@@ -71,20 +71,25 @@ std::unique_ptr<InputSource> input_of(const TrainingGraph& graph, const TrainOpt
 }
 
 Status run_steps(Executor& executor, const TrainingGraph& graph, const TrainOptions& options, RankResult& result) {
+  const auto steps = static_cast<size_t>(options.steps);
+  result.losses.reserve(steps);
+  result.norms.reserve(steps);
+  result.applied.reserve(steps);
+  const Executor::Decide decide = [&](const StepTotals& totals, StepScalars& s) {
+    StepDecision decision = decide_step(totals, options.clip);
+    s.gradient_scale = decision.gradient_scale;
+    result.losses.push_back(totals.loss());
+    result.norms.push_back(decision.gradient_norm);
+    result.applied.push_back(decision.applies);
+    return decision.applies;
+  };
   for (int i = 0; i < options.steps; ++i) {
     StepScalars scalars;
     scalars.step = options.first_step + i;
     scalars.learning_rate = options.learning_rate;
     if (options.before_step) options.before_step(executor, scalars.step);
     auto input = input_of(graph, options, scalars.step);
-    ALTIPLANO_RETURN_IF_ERROR(executor.run_step(*input, scalars, [&](const StepTotals& totals, StepScalars& s) {
-      StepDecision decision = decide_step(totals, options.clip);
-      s.gradient_scale = decision.gradient_scale;
-      result.losses.push_back(totals.loss());
-      result.norms.push_back(decision.gradient_norm);
-      result.applied.push_back(decision.applies);
-      return decision.applies;
-    }));
+    ALTIPLANO_RETURN_IF_ERROR(executor.run_step(*input, scalars, decide));
   }
   if (!options.validate) return Status::ok();
   auto input = input_of(graph, options, 1'000'000);

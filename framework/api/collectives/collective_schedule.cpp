@@ -66,7 +66,7 @@ class Builder {
 
   /// Receives `count` elements of every other rank into scratch and reduces them with `own` into `to`.
   void receive_and_reduce(CollectiveStage& s, std::byte* own, std::byte* to, int64_t count) {
-    CollectiveAction reduce{to, std::vector<const void*>(static_cast<size_t>(n_)), count};
+    CollectiveAction reduce{to, std::vector<const std::byte*>(static_cast<size_t>(n_)), count};
     reduce.sources[static_cast<size_t>(me_)] = own;
     for (int k = 1; k < n_; ++k) {
       std::byte* slot = at(schedule_.scratch.get(), (k - 1) * count);

@@ -31,7 +31,7 @@ struct CollectiveMessage {
 /// A copy (one source) or a reduction of count elements.
 struct CollectiveAction {
   std::byte* out = nullptr;
-  std::vector<const void*> sources;
+  std::vector<const std::byte*> sources;
   int64_t count = 0;
 };
 

@@ -55,47 +55,60 @@ T maximum(T a, T b) {
 }
 
 template <typename Stored, typename Running, ReduceKind kKind>
-void reduce_typed(void* out, std::span<const void* const> sources, int64_t count) {
+void reduce_typed(const Reduction& r) {
   std::array<Running, kBlock> running;
-  for (int64_t begin = 0; begin < count; begin += kBlock) {
-    const int64_t n = std::min(kBlock, count - begin);
-    const auto* first = static_cast<const Stored*>(sources[0]) + begin;
+  constexpr int64_t kSize = sizeof(Stored);
+  const auto source = [&](size_t s, int64_t begin) {
+    return reinterpret_cast<const Stored*>(r.sources[s] + r.source_offset + begin * kSize);
+  };
+  for (int64_t begin = 0; begin < r.count; begin += kBlock) {
+    const int64_t n = std::min(kBlock, r.count - begin);
+    const Stored* first = source(0, begin);
     for (int64_t i = 0; i < n; ++i) running[static_cast<size_t>(i)] = widen(first[i]);
-    for (size_t s = 1; s < sources.size(); ++s) {
-      const auto* next = static_cast<const Stored*>(sources[s]) + begin;
+    for (size_t s = 1; s < r.sources.size(); ++s) {
+      const Stored* next = source(s, begin);
       for (int64_t i = 0; i < n; ++i) {
-        Running& r = running[static_cast<size_t>(i)];
-        r = kKind == ReduceKind::kSum ? sum<Running>(r, widen(next[i])) : maximum<Running>(r, widen(next[i]));
+        Running& x = running[static_cast<size_t>(i)];
+        x = kKind == ReduceKind::kSum ? sum<Running>(x, widen(next[i])) : maximum<Running>(x, widen(next[i]));
       }
     }
-    auto* to = static_cast<Stored*>(out) + begin;
-    for (int64_t i = 0; i < n; ++i) narrow(running[static_cast<size_t>(i)], to[i]);
+    std::byte* to = r.out[0] + r.out_offset + begin * kSize;
+    auto* result = reinterpret_cast<Stored*>(to);
+    for (int64_t i = 0; i < n; ++i) narrow(running[static_cast<size_t>(i)], result[i]);
+    for (size_t o = 1; o < r.out.size(); ++o)
+      std::memcpy(r.out[o] + r.out_offset + begin * kSize, to, static_cast<size_t>(n * kSize));
   }
 }
 
 template <typename Stored, typename Running>
-void reduce_as(void* out, std::span<const void* const> sources, int64_t count, ReduceKind kind) {
-  if (kind == ReduceKind::kSum)
-    reduce_typed<Stored, Running, ReduceKind::kSum>(out, sources, count);
+void reduce_as(const Reduction& reduction) {
+  if (reduction.kind == ReduceKind::kSum)
+    reduce_typed<Stored, Running, ReduceKind::kSum>(reduction);
   else
-    reduce_typed<Stored, Running, ReduceKind::kMax>(out, sources, count);
+    reduce_typed<Stored, Running, ReduceKind::kMax>(reduction);
 }
 
 }  // namespace
 
-void reduce_in_order(void* out, std::span<const void* const> sources, int64_t count, DType dtype, ReduceKind kind) {
-  switch (dtype) {
+void reduce_in_order(const Reduction& reduction) {
+  switch (reduction.dtype) {
     case DType::kF64:
-      return reduce_as<double, double>(out, sources, count, kind);
+      return reduce_as<double, double>(reduction);
     case DType::kF32:
-      return reduce_as<float, float>(out, sources, count, kind);
+      return reduce_as<float, float>(reduction);
     case DType::kBF16:
-      return reduce_as<BF16, float>(out, sources, count, kind);
+      return reduce_as<BF16, float>(reduction);
     case DType::kI32:
-      return reduce_as<int32_t, int32_t>(out, sources, count, kind);
+      return reduce_as<int32_t, int32_t>(reduction);
     case DType::kI64:
-      return reduce_as<int64_t, int64_t>(out, sources, count, kind);
+      return reduce_as<int64_t, int64_t>(reduction);
   }
+}
+
+void reduce_in_order(void* out, std::span<const std::byte* const> sources, int64_t count, DType dtype,
+                     ReduceKind kind) {
+  std::byte* const outs[] = {static_cast<std::byte*>(out)};
+  reduce_in_order({outs, 0, sources, 0, count, dtype, kind});
 }
 
 }  // namespace altiplano

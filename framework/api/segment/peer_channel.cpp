@@ -9,6 +9,7 @@ namespace {
 
 constexpr int64_t kEagerLimit = 64 << 10;  // larger messages are not worth buffering
 constexpr int64_t kEagerRings = 4;         // eager window in rings
+constexpr int kUsuallyEarly = 4;           // messages at once that come before their receive; more allocate
 
 bool is_same_message(const Transfer& transfer, const FrameHeader& frame) {
   return transfer.context == frame.context && transfer.tag == frame.tag;
@@ -40,13 +41,15 @@ void PeerChannel::post_send(Transfer& transfer) {
 }
 
 std::optional<SizeMismatch> PeerChannel::post_receive(Transfer& transfer) {
+  if (next_receive_ == 1)
+    for (int i = 0; i < kUsuallyEarly; ++i) make_payload();
   transfer.receive = next_receive_++;
-  auto found = std::find_if(unexpected_.begin(), unexpected_.end(),
-                            [&](const Unexpected& message) { return is_same_message(transfer, message.frame); });
-  if (found != unexpected_.end()) {
-    Unexpected message = std::move(*found);
-    unexpected_.erase(found);
-    return match(transfer, message.frame, message.payload.data());
+  for (size_t i = 0; i < unexpected_.size(); ++i) {
+    if (!is_same_message(transfer, unexpected_.at(i).frame)) continue;
+    Unexpected message = unexpected_.take(i);
+    auto mismatch = match(transfer, message.frame, message.payload.data());
+    free_payloads_.push_back(std::move(message.payload));
+    return mismatch;
   }
   if (transfer.bytes > std::min(payload_limit_, kEagerLimit)) send_ready(transfer);
   posted_.push_back(&transfer);
@@ -80,15 +83,23 @@ std::optional<SizeMismatch> PeerChannel::match(Transfer& transfer, const FrameHe
 }
 
 std::optional<SizeMismatch> PeerChannel::on_message(const FrameHeader& frame, const std::byte* payload) {
-  auto found = std::find_if(posted_.begin(), posted_.end(),
-                            [&](const Transfer* receive) { return is_same_message(*receive, frame); });
-  if (found == posted_.end()) {
-    unexpected_.push_back({frame, std::vector<std::byte>(payload, payload + frame.payload_bytes)});
-    return std::nullopt;
-  }
-  Transfer& transfer = **found;
-  posted_.erase(found);
-  return match(transfer, frame, payload);
+  for (size_t i = 0; i < posted_.size(); ++i)
+    if (is_same_message(*posted_.at(i), frame)) return match(*posted_.take(i), frame, payload);
+  keep_unexpected(frame, payload);
+  return std::nullopt;
+}
+
+void PeerChannel::keep_unexpected(const FrameHeader& frame, const std::byte* payload) {
+  if (free_payloads_.empty()) make_payload();
+  Unexpected message{frame, std::move(free_payloads_.back())};
+  free_payloads_.pop_back();
+  message.payload.assign(payload, payload + frame.payload_bytes);
+  unexpected_.push_back(std::move(message));
+}
+
+/// Room for any eager message, so that it need never grow.
+void PeerChannel::make_payload() {
+  free_payloads_.emplace_back().reserve(static_cast<size_t>(std::min(payload_limit_, kEagerLimit)));
 }
 
 void PeerChannel::on_ready(const FrameHeader& frame) {

@@ -8,11 +8,11 @@
 // the announcement. A small message is sent like a large one when four rings full of small messages have not found
 // their receives. The reader always empties the ring, whatever tag it waits for: a message nobody waits for never
 // blocks another.
-#include <deque>
 #include <optional>
 #include <vector>
 
 #include "framework/api/segment/byte_ring.hpp"
+#include "framework/base/fifo.hpp"
 
 namespace altiplano {
 
@@ -60,6 +60,8 @@ class PeerChannel {
     FrameHeader frame;  ///< kEager or kAnnounce
     std::vector<std::byte> payload;
   };
+  void keep_unexpected(const FrameHeader& frame, const std::byte* payload);
+  void make_payload();
   bool flush_controls(bool& moved);
   bool flush_queue(bool& moved);
   void flush_streams(bool& moved);
@@ -82,14 +84,15 @@ class PeerChannel {
   uint64_t next_receive_ = 1;
   std::vector<TransferOwner*>* completed_;
 
-  std::deque<FrameHeader> controls_;        // kReady frames to write
-  std::deque<Transfer*> queue_;             // sends whose first frame is not written
+  Fifo<FrameHeader> controls_;              // kReady frames to write
+  Fifo<Transfer*> queue_;                   // sends whose first frame is not written
   std::vector<Transfer*> announced_;        // sends that wait for a ready receive
-  std::deque<Transfer*> streams_;           // sends whose data may go
+  Fifo<Transfer*> streams_;                 // sends whose data may go
   std::vector<FrameHeader> early_readies_;  // ready receives whose send is not announced
-  std::deque<Transfer*> posted_;            // receives without a message
-  std::deque<Unexpected> unexpected_;       // messages without a receive
-  std::vector<Transfer*> receiving_;        // announced receives whose data is coming
+  Fifo<Transfer*> posted_;                  // receives without a message
+  Fifo<Unexpected> unexpected_;             // messages without a receive
+  std::vector<std::vector<std::byte>> free_payloads_;
+  std::vector<Transfer*> receiving_;  // announced receives whose data is coming
 };
 
 }  // namespace altiplano

@@ -16,13 +16,9 @@ ProcessWatch::~ProcessWatch() {
     if (descriptor >= 0) close(descriptor);
 }
 
-int ProcessWatch::first_ended(const std::vector<bool>& excluded) const {
-  std::vector<pollfd> polls;
-  for (size_t i = 0; i < descriptors_.size(); ++i) polls.push_back({excluded[i] ? -1 : descriptors_[i], POLLIN, 0});
-  if (poll(polls.data(), polls.size(), 0) <= 0) return -1;
-  for (size_t i = 0; i < polls.size(); ++i)
-    if (polls[i].fd >= 0 && (polls[i].revents & POLLIN) != 0) return static_cast<int>(i);
-  return -1;
+bool ProcessWatch::has_ended(int index) const {
+  pollfd look{descriptors_[static_cast<size_t>(index)], POLLIN, 0};
+  return look.fd >= 0 && poll(&look, 1, 0) > 0 && (look.revents & POLLIN) != 0;
 }
 
 }  // namespace altiplano

@@ -18,8 +18,7 @@ class ProcessWatch {
     return *this;
   }
 
-  /// Index of a process that has ended and is not excluded; -1 when there is none.
-  int first_ended(const std::vector<bool>& excluded) const;
+  bool has_ended(int index) const;
 
  private:
   std::vector<int> descriptors_;  // pidfd or -1

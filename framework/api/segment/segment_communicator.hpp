@@ -1,14 +1,13 @@
 #pragma once
 // Private to segment/: the class behind open_segment_communicator. segment_transport.cpp starts and drives operations,
-// segment_failures.cpp finds out who is missing and says so.
+// segment_collectives.cpp carries collectives through their phases, segment_failures.cpp finds out who is missing.
 #include <array>
-#include <deque>
 #include <memory>
-#include <unordered_map>
 
 #include "framework/api/segment/process_watch.hpp"
 #include "framework/api/segment/segment_operation.hpp"
 #include "framework/api/segment/segment_transport.hpp"
+#include "framework/base/fifo.hpp"
 
 namespace altiplano {
 
@@ -31,6 +30,8 @@ class SegmentCommunicator final : public Communicator {
   Result<bool> test(Event event) noexcept override;
   void set_step(int64_t step) noexcept override;
   void abort(const std::string& reason) noexcept override;
+  void* allocate_registered(int64_t bytes) noexcept override { return reachable_.allocate(bytes); }
+  void free_registered(void* memory) noexcept override { reachable_.free(memory); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -42,9 +43,10 @@ class SegmentCommunicator final : public Communicator {
   // segment_transport.cpp
   Result<Event> message(OperationKind kind, RankId peer, uint64_t tag, std::byte* data, int64_t bytes,
                         std::span<const Event> after);
-  Result<Event> issue(std::unique_ptr<SegmentOperation> operation, std::span<const Event> after);
+  SegmentOperation& begin(OperationKind kind);
+  Result<Event> issue(SegmentOperation& operation, std::span<const Event> after);
   Status check_call(const SegmentGroup& group, const CollectiveCall& call) const;
-  bool is_done(uint64_t id) const { return operations_.find(id) == operations_.end(); }
+  bool is_done(uint64_t id) const { return operations_.find(id) == nullptr; }
   bool may_start(const SegmentOperation& operation) const;
   /// One round of everything that can be done now; `moved` is set when anything was.
   Status advance(bool& moved);
@@ -54,26 +56,41 @@ class SegmentCommunicator final : public Communicator {
   Status start_collectives(bool& moved);
   Status start(SegmentOperation& operation);
   Status post(SegmentOperation& operation);
-  Status next_stage(SegmentOperation& operation);
   Status finish_completed(bool& moved);
   Status move_frames(bool& moved);
-  void post_record_exchange(SegmentOperation& operation);
   void ring(int peer);
-  void publish_whom_we_wait_for(Event event);
   std::chrono::nanoseconds time_to_sleep(const Waiting& waiting) const;
   bool spins() const;
+
+  // segment_collectives.cpp
+  Status meet(SegmentOperation& operation);
+  Status advance_collectives(bool& moved);
+  Status advance_collective(SegmentOperation& operation, bool& moved);
+  bool all_have_posted(const SegmentOperation& operation) const;
+  bool all_have_finished(const SegmentOperation& operation) const;
+  Status run(SegmentOperation& operation);
+  Status run_in_place(SegmentOperation& operation);
+  bool are_reachable(const SegmentOperation& operation) const;
+  Status check_calls_agree(const SegmentOperation& operation);
+  Status next_stage(SegmentOperation& operation);
+  void complete(const SegmentOperation& operation);
+  void ring_members(const SegmentGroup& group);
 
   // segment_failures.cpp
   static constexpr std::chrono::milliseconds kLookInterval{200};  ///< how often a rank in a wait looks around
   Status look_for_trouble(Waiting& waiting);
   Status peer_stuck(const SegmentOperation& operation, Clock::duration silence);
   Status check_ended_processes();
+  bool has_left(int peer) const;
   Status check_peers_that_left(const SegmentOperation& operation);
   Status size_mismatch(const SizeMismatch& mismatch);
-  Status check_records(const SegmentOperation& operation);
+  Status calls_differ(const SegmentOperation& operation, size_t member, const CallRecord& theirs);
   /// The operation that really holds up `operation`: itself, what it comes after, or the collective before it.
   const SegmentOperation& blocking(const SegmentOperation& operation) const;
+  template <typename Visit>
+  void for_each_missing_peer(const SegmentOperation& operation, Visit visit) const;
   std::vector<int> missing_peers(const SegmentOperation& operation) const;
+  void publish_whom_we_wait_for(Event event);
   static int64_t wall_milliseconds();
   bool is_silent(int rank, Clock::duration silence) const;
   int root_of_wait(int peer, Clock::duration silence) const;
@@ -88,6 +105,7 @@ class SegmentCommunicator final : public Communicator {
   const CommOptions options_;
   const SegmentAttachment attachment_;
   const SegmentView view_;
+  ReachableMemory reachable_;
   ProcessWatch watch_;
   Status failure_;
   int64_t step_ = 0;
@@ -95,9 +113,9 @@ class SegmentCommunicator final : public Communicator {
   std::vector<TransferOwner*> completed_;
   std::vector<PeerChannel> channels_;  // by peer
   std::vector<std::unique_ptr<SegmentGroup>> groups_;
-  std::unordered_map<uint64_t, std::unique_ptr<SegmentOperation>> operations_;  // not done
-  std::vector<SegmentOperation*> waiting_messages_;                             // not started, in order
-  std::array<std::deque<SegmentOperation*>, 3> lanes_;  // collectives by stream; the front may be running
+  Operations operations_;
+  Fifo<SegmentOperation*> waiting_messages_;           // not started, in order
+  std::array<Fifo<SegmentOperation*>, kLanes> lanes_;  // collectives by stream; the front may be running
 };
 
 }  // namespace altiplano

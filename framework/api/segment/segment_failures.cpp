@@ -76,25 +76,43 @@ Status SegmentCommunicator::check_aborted() {
 const SegmentOperation& SegmentCommunicator::blocking(const SegmentOperation& operation) const {
   if (operation.is_started) return operation;
   for (uint64_t id : operation.after)
-    if (auto found = operations_.find(id); found != operations_.end()) return blocking(*found->second);
+    if (const SegmentOperation* before = operations_.find(id)) return blocking(*before);
   if (operation.kind == OperationKind::kCollective) return *lanes_[static_cast<size_t>(operation.stream)].front();
-  const Transfer& mine = operation.transfers.front();
-  for (const SegmentOperation* earlier : waiting_messages_) {
-    const Transfer& transfer = earlier->transfers.front();
-    if (earlier != &operation && earlier->kind == operation.kind && transfer.peer == mine.peer &&
-        transfer.tag == mine.tag)
-      return blocking(*earlier);
-    if (earlier == &operation) break;
+  for (size_t i = 0; waiting_messages_.at(i) != &operation; ++i) {
+    const SegmentOperation& earlier = *waiting_messages_.at(i);
+    if (is_same_queue(earlier, operation)) return blocking(earlier);
   }
   return operation;
 }
 
+template <typename Visit>
+void SegmentCommunicator::for_each_missing_peer(const SegmentOperation& operation, Visit visit) const {
+  for (const Transfer& transfer : operation.transfers)
+    if (!transfer.is_done) visit(transfer.peer);
+  if (operation.kind != OperationKind::kCollective || operation.phase == CollectivePhase::kMessages) return;
+  GroupMeetings& meetings = operation.group->meetings;
+  const auto lane = static_cast<int>(operation.lane());
+  for (size_t i = 0; i < operation.group->ranks.size(); ++i) {
+    const auto member = static_cast<int>(i);
+    const bool is_here = operation.phase == CollectivePhase::kMeeting
+                             ? meetings.post_of(member, lane, operation.sequence_on_lane) != nullptr
+                             : meetings.has_finished(member, lane, operation.sequence_on_lane);
+    if (!is_here && operation.group->ranks[i] != rank_) visit(operation.group->ranks[i]);
+  }
+}
+
 std::vector<int> SegmentCommunicator::missing_peers(const SegmentOperation& operation) const {
   std::vector<int> peers;
-  for (const Transfer& transfer : operation.transfers)
-    if (!transfer.is_done && std::find(peers.begin(), peers.end(), transfer.peer) == peers.end())
-      peers.push_back(transfer.peer);
+  for_each_missing_peer(operation, [&](int peer) {
+    if (std::find(peers.begin(), peers.end(), peer) == peers.end()) peers.push_back(peer);
+  });
   return peers;
+}
+
+void SegmentCommunicator::publish_whom_we_wait_for(Event event) {
+  int first = -1;
+  for_each_missing_peer(blocking(*operations_.find(event.id)), [&](int peer) { first = first < 0 ? peer : first; });
+  view_.rank(rank_).waits_for.store(first + 1, std::memory_order_relaxed);
 }
 
 /// A rank in a wait looks around every kLookInterval; one that has not for long is stopped or starved itself, and what
@@ -118,9 +136,9 @@ int SegmentCommunicator::root_of_wait(int peer, Clock::duration silence) const {
 Status SegmentCommunicator::look_for_trouble(Waiting& waiting) {
   const auto now = Clock::now();
   ALTIPLANO_RETURN_IF_ERROR(check_aborted());
-  const auto found = operations_.find(waiting.event.id);
-  if (found == operations_.end()) return Status::ok();
-  const SegmentOperation& operation = blocking(*found->second);
+  const SegmentOperation* waited_for = operations_.find(waiting.event.id);
+  if (waited_for == nullptr) return Status::ok();
+  const SegmentOperation& operation = blocking(*waited_for);
   if (now - waiting.last_look >= kLookInterval) {
     waiting.last_look = now;
     ALTIPLANO_RETURN_IF_ERROR(check_ended_processes());
@@ -157,27 +175,31 @@ Status SegmentCommunicator::peer_stuck(const SegmentOperation& operation, Clock:
 }
 
 Status SegmentCommunicator::check_ended_processes() {
-  std::vector<bool> left;
+  // One that left says so before it ends, so that it is asked after it was seen to have ended.
   for (int peer = 0; peer < world_size(); ++peer)
-    left.push_back(view_.rank(peer).left.load(std::memory_order_seq_cst) != 0);
-  const int dead = watch_.first_ended(left);
-  if (dead < 0 || view_.rank(dead).left.load(std::memory_order_seq_cst) != 0) return Status::ok();
-  return fail_world(StatusCode::kRuntimeFailure,
-                    fmt::format("{} died: its process {} is gone; noticed by {} at step {}", who(dead),
-                                view_.rank(dead).process.load(), who(rank_), step_));
+    if (watch_.has_ended(peer) && !has_left(peer))
+      return fail_world(StatusCode::kRuntimeFailure,
+                        fmt::format("{} died: its process {} is gone; noticed by {} at step {}", who(peer),
+                                    view_.rank(peer).process.load(), who(rank_), step_));
+  return Status::ok();
+}
+
+bool SegmentCommunicator::has_left(int peer) const {
+  return view_.rank(peer).left.load(std::memory_order_seq_cst) != 0;
 }
 
 Status SegmentCommunicator::check_peers_that_left(const SegmentOperation& operation) {
-  for (int peer : missing_peers(operation)) {
-    if (view_.rank(peer).left.load(std::memory_order_seq_cst) == 0) continue;
-    bool moved = false;  // what it wrote before it left is still in the ring
-    ALTIPLANO_RETURN_IF_ERROR(advance(moved));
-    if (moved) return Status::ok();
-    return fail_world(StatusCode::kRuntimeFailure,
-                      fmt::format("{} closed its communicator while {} needs it at step {} in {}", who(peer),
-                                  who(rank_), operation.step, describe(operation)));
-  }
-  return Status::ok();
+  int gone = -1;
+  for_each_missing_peer(operation, [&](int peer) {
+    if (has_left(peer)) gone = peer;
+  });
+  if (gone < 0) return Status::ok();
+  bool moved = false;  // what it wrote before it left is still there
+  ALTIPLANO_RETURN_IF_ERROR(advance(moved));
+  if (moved) return Status::ok();
+  return fail_world(StatusCode::kRuntimeFailure,
+                    fmt::format("{} closed its communicator while {} needs it at step {} in {}", who(gone), who(rank_),
+                                operation.step, describe(operation)));
 }
 
 // ---- ranks that disagree ----
@@ -190,18 +212,12 @@ Status SegmentCommunicator::size_mismatch(const SizeMismatch& mismatch) {
                   who(mismatch.receive->peer), mismatch.sent_bytes, who(rank_), mismatch.receive->bytes));
 }
 
-Status SegmentCommunicator::check_records(const SegmentOperation& operation) {
+Status SegmentCommunicator::calls_differ(const SegmentOperation& operation, size_t member, const CallRecord& theirs) {
   const SegmentGroup& group = *operation.group;
-  const auto mine = static_cast<size_t>(group.index);
-  for (size_t i = 0; i < operation.records.size(); ++i) {
-    if (operation.records[i] == operation.records[mine]) continue;
-    return fail_world(
-        StatusCode::kRuntimeFailure,
-        fmt::format("call #{} of group {} differs at step {}: {} calls {}, {} calls {}", operation.sequence, group.name,
-                    operation.step, who(rank_), describe(operation.records[mine]), who(group.ranks[i]),
-                    describe(operation.records[i])));
-  }
-  return Status::ok();
+  return fail_world(StatusCode::kRuntimeFailure,
+                    fmt::format("call #{} of group {} differs at step {}: {} calls {}, {} calls {}", operation.sequence,
+                                group.name, operation.step, who(rank_), describe(record_of(operation.call)),
+                                who(group.ranks[member]), describe(theirs)));
 }
 
 }  // namespace altiplano

@@ -7,7 +7,7 @@
 namespace altiplano {
 namespace {
 
-constexpr uint64_t kMagic = 0x414C5449'53474D31;  // "ALTISGM1"
+constexpr uint64_t kMagic = 0x414C5449'53474D32;  // "ALTISGM2"
 constexpr int64_t kSmallestFrame = 128, kLargestFrame = int64_t{16} << 20;
 constexpr int64_t kAllRings = int64_t{512} << 20, kSmallestShrunkRing = 8192;
 
@@ -17,14 +17,26 @@ size_t num_rings(const SegmentShape& shape) {
 size_t slots_offset() {
   return sizeof(SegmentHeader);
 }
-size_t ring_headers_offset(const SegmentShape& shape) {
+size_t arenas_offset(const SegmentShape& shape) {
   return slots_offset() + sizeof(RankSlot) * static_cast<size_t>(shape.world_size);
+}
+size_t meetings_offset(const SegmentShape& shape) {
+  return arenas_offset(shape) + sizeof(ArenaSlot) * kArenasPerRank * static_cast<size_t>(shape.world_size);
+}
+size_t ring_headers_offset(const SegmentShape& shape) {
+  return meetings_offset(shape) + sizeof(RankMeetings) * static_cast<size_t>(shape.world_size);
 }
 size_t rings_offset(const SegmentShape& shape) {
   return ring_headers_offset(shape) + sizeof(RingHeader) * num_rings(shape);
 }
 size_t ring_index(const SegmentShape& shape, int from, int to) {
   return static_cast<size_t>(from) * static_cast<size_t>(shape.world_size) + static_cast<size_t>(to);
+}
+
+template <typename T>
+void make_all(void* memory, size_t offset, size_t count) {
+  auto* at = static_cast<std::byte*>(memory) + offset;
+  for (size_t i = 0; i < count; ++i) new (at + sizeof(T) * i) T{};
 }
 
 }  // namespace
@@ -48,6 +60,14 @@ RankSlot& SegmentView::rank(int rank) const {
   return reinterpret_cast<RankSlot*>(base_ + slots_offset())[rank];
 }
 
+ArenaSlot& SegmentView::arena(int rank, int arena) const {
+  return reinterpret_cast<ArenaSlot*>(base_ + arenas_offset(header().shape))[rank * kArenasPerRank + arena];
+}
+
+RankMeetings& SegmentView::meetings(int rank) const {
+  return reinterpret_cast<RankMeetings*>(base_ + meetings_offset(header().shape))[rank];
+}
+
 RingHeader& SegmentView::ring_header(int from, int to) const {
   const SegmentShape& shape = header().shape;
   return reinterpret_cast<RingHeader*>(base_ + ring_headers_offset(shape))[ring_index(shape, from, to)];
@@ -61,10 +81,11 @@ std::byte* SegmentView::ring_bytes(int from, int to) const {
 void initialize_segment(void* memory, const SegmentShape& shape) {
   auto* header = new (memory) SegmentHeader{};
   header->shape = shape;
-  auto* slots = static_cast<std::byte*>(memory) + slots_offset();
-  for (int r = 0; r < shape.world_size; ++r) new (slots + sizeof(RankSlot) * static_cast<size_t>(r)) RankSlot{};
-  auto* rings = static_cast<std::byte*>(memory) + ring_headers_offset(shape);
-  for (size_t i = 0; i < num_rings(shape); ++i) new (rings + sizeof(RingHeader) * i) RingHeader{};
+  const auto world = static_cast<size_t>(shape.world_size);
+  make_all<RankSlot>(memory, slots_offset(), world);
+  make_all<ArenaSlot>(memory, arenas_offset(shape), world * kArenasPerRank);
+  make_all<RankMeetings>(memory, meetings_offset(shape), world);
+  make_all<RingHeader>(memory, ring_headers_offset(shape), num_rings(shape));
   header->magic.store(kMagic, std::memory_order_release);
 }
 

@@ -3,8 +3,10 @@
 // one host (comm/shm). The plugins only bring the memory; everything else is here.
 //
 // Layout of a segment, all parts 64-byte aligned, all zero before initialize_segment:
-//   SegmentHeader | RankSlot[world] | RingHeader[world * world] | ring bytes [world * world]
+//   SegmentHeader | RankSlot[world] | ArenaSlot[world * kArenasPerRank] | RankMeetings[world]
+//   | RingHeader[world * world] | ring bytes [world * world]
 // The ring of the pair (from, to) is a single-producer single-consumer byte ring of frames; see byte_ring.hpp.
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -51,6 +53,41 @@ struct alignas(64) RingHeader {
   std::atomic<uint64_t> eager_taken;          ///< eager bytes that found their receive, by the receiver
 };
 
+inline constexpr int kArenasPerRank = 16;
+
+/// Memory of a rank that its peers may map (shared_memory.hpp). Written by its owner while nobody reads it: peers look
+/// at a slot only when they were told its generation.
+struct alignas(64) ArenaSlot {
+  std::atomic<uint32_t> generation;  ///< how often the slot was used; 0: never
+  int64_t bytes;
+  std::array<uint64_t, 4> address;
+};
+
+inline constexpr int kGroupsPerRank = 128;
+inline constexpr int kLanes = 3;  ///< streams
+inline constexpr int64_t kPostBytes = 224;
+
+/// What a member of a group shows the others of its present collective (meeting.hpp).
+struct alignas(64) MeetingPost {
+  std::atomic<uint64_t> sequence;  ///< of the call, set last
+  int64_t count;
+  int32_t root;
+  uint8_t kind, reduce, dtype;
+  std::array<std::byte, kPostBytes> payload;  ///< the data itself when it fits, else the names of its buffers
+};
+
+/// A member's place in the meetings of one group and stream. The posts take turns: nobody is ever two calls ahead.
+struct MeetingPlace {
+  std::array<MeetingPost, 2> posts;
+  alignas(64) std::atomic<uint64_t> finished;  ///< calls after which it needs nothing of the others' buffers any more
+};
+
+/// A rank's groups in the order of their creation.
+struct RankMeetings {
+  std::array<std::atomic<uint64_t>, kGroupsPerRank> contexts;  ///< SegmentGroup::context; 0: none yet
+  std::array<std::array<MeetingPlace, kLanes>, kGroupsPerRank> places;
+};
+
 /// Non-owning view of a segment.
 class SegmentView {
  public:
@@ -58,6 +95,8 @@ class SegmentView {
   explicit SegmentView(void* memory) : base_(static_cast<std::byte*>(memory)) {}
   SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(base_); }
   RankSlot& rank(int rank) const;
+  ArenaSlot& arena(int rank, int arena) const;
+  RankMeetings& meetings(int rank) const;
   RingHeader& ring_header(int from, int to) const;
   std::byte* ring_bytes(int from, int to) const;
 

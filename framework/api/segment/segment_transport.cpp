@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <set>
 
 #include "framework/api/segment/segment_communicator.hpp"
 #include "framework/base/text.hpp"
@@ -27,7 +26,8 @@ SegmentCommunicator::SegmentCommunicator(int rank, std::vector<std::string> host
       hosts_(std::move(hosts)),
       options_(options),
       attachment_(std::move(attachment)),
-      view_(attachment_.memory.get()) {
+      view_(attachment_.memory.get()),
+      reachable_(view_, rank, attachment_.arenas) {
   std::vector<int> processes;
   for (int peer = 0; peer < world_size(); ++peer) {
     channels_.emplace_back(view_, rank_, peer, &completed_);
@@ -70,6 +70,10 @@ Result<GroupId> SegmentCommunicator::create_group(std::span<const RankId> ranks,
     if (std::none_of(groups_.begin(), groups_.end(), [&](const auto& g) { return g->context == group->context; }))
       break;
   }
+  if (groups_.size() == kGroupsPerRank)
+    return invalid_argument("group {}: rank {} is in {} groups already, the most there can be", name, rank_,
+                            kGroupsPerRank);
+  group->meetings = GroupMeetings(view_, group->ranks, group->index, group->context, static_cast<int>(groups_.size()));
   groups_.push_back(std::move(group));
   return GroupId(static_cast<int64_t>(groups_.size()) - 1);
 }
@@ -92,15 +96,14 @@ Result<Event> SegmentCommunicator::message(OperationKind kind, RankId peer, uint
   if (peer.value < 0 || peer.value >= world_size())
     return invalid_argument("{}: peer {} is not in 0..{}", verb, peer, world_size() - 1);
   if (bytes < 0) return invalid_argument("{} tag {}: {} bytes", verb, tag, bytes);
-  auto operation = std::make_unique<SegmentOperation>();
-  operation->kind = kind;
-  Transfer& transfer = operation->transfers.emplace_back();
+  SegmentOperation& operation = begin(kind);
+  Transfer& transfer = operation.transfers.emplace_back();
   transfer.peer = peer.value;
   transfer.is_send = kind == OperationKind::kSend;
   transfer.tag = tag;
   transfer.data = data;
   transfer.bytes = bytes;
-  return issue(std::move(operation), after);
+  return issue(operation, after);
 }
 
 Status SegmentCommunicator::check_call(const SegmentGroup& group, const CollectiveCall& call) const {
@@ -114,37 +117,29 @@ Status SegmentCommunicator::check_call(const SegmentGroup& group, const Collecti
   return Status::ok();
 }
 
-Result<Event> SegmentCommunicator::collective(GroupId group, const CollectiveCall& call, StreamKind stream,
-                                              std::span<const Event> after) noexcept {
-  if (group.value < 0 || group.index() >= groups_.size())
-    return invalid_argument("{}: group {} was not created by this communicator", to_string(call.kind), group);
-  SegmentGroup& members = *groups_[group.index()];
-  ALTIPLANO_RETURN_IF_ERROR(check_call(members, call));
-  auto operation = std::make_unique<SegmentOperation>();
-  operation->kind = OperationKind::kCollective;
-  operation->group = &members;
-  operation->call = call;
-  operation->stream = stream;
-  operation->sequence = ++members.calls;
-  return issue(std::move(operation), after);
+SegmentOperation& SegmentCommunicator::begin(OperationKind kind) {
+  SegmentOperation& operation = operations_.begin(next_id_++);
+  operation.kind = kind;
+  operation.issued = Clock::now();
+  operation.step = step_;
+  return operation;
 }
 
-Result<Event> SegmentCommunicator::issue(std::unique_ptr<SegmentOperation> operation, std::span<const Event> after) {
-  ALTIPLANO_RETURN_IF_ERROR(check_aborted());
-  SegmentOperation* op = operation.get();
-  op->id = next_id_++;
-  op->issued = Clock::now();
-  op->step = step_;
+Result<Event> SegmentCommunicator::issue(SegmentOperation& operation, std::span<const Event> after) {
+  const uint64_t id = operation.id;
+  Status status = check_aborted();
   for (Event event : after) {
-    if (event.id >= op->id) return invalid_argument("event {} was not issued by this communicator", event.id);
-    if (!is_done(event.id)) op->after.push_back(event.id);
+    if (event.id >= id) status = invalid_argument("event {} was not issued by this communicator", event.id);
+    if (!is_done(event.id)) operation.after.push_back(event.id);
   }
-  operations_.emplace(op->id, std::move(operation));
-  const uint64_t id = op->id;
-  if (op->kind == OperationKind::kCollective)
-    lanes_[static_cast<size_t>(op->stream)].push_back(op);
+  if (!status.is_ok()) {
+    operations_.end(id);
+    return status;
+  }
+  if (operation.kind == OperationKind::kCollective)
+    lanes_[operation.lane()].push_back(&operation);
   else
-    waiting_messages_.push_back(op);
+    waiting_messages_.push_back(&operation);
   ALTIPLANO_RETURN_IF_ERROR(advance_until_idle());
   return is_done(id) ? Event{} : Event{id};
 }
@@ -167,6 +162,7 @@ Status SegmentCommunicator::advance(bool& moved) {
   ALTIPLANO_RETURN_IF_ERROR(check_aborted());
   view_.rank(rank_).heartbeat.store(wall_milliseconds(), std::memory_order_relaxed);
   ALTIPLANO_RETURN_IF_ERROR(start_ready(moved));
+  ALTIPLANO_RETURN_IF_ERROR(advance_collectives(moved));
   ALTIPLANO_RETURN_IF_ERROR(move_frames(moved));
   return finish_completed(moved);
 }
@@ -178,23 +174,19 @@ Status SegmentCommunicator::start_ready(bool& moved) {
 
 // A message may not overtake an earlier one of the same direction, peer and tag.
 Status SegmentCommunicator::start_messages(bool& moved) {
-  if (waiting_messages_.empty()) return Status::ok();
-  std::set<std::tuple<OperationKind, int, uint64_t>> blocked;
-  std::vector<SegmentOperation*> ready, still_waiting;
-  for (SegmentOperation* operation : waiting_messages_) {
-    const Transfer& transfer = operation->transfers.front();
-    const std::tuple key(operation->kind, transfer.peer, transfer.tag);
-    if (!blocked.contains(key) && may_start(*operation)) {
-      ready.push_back(operation);
-    } else {
-      blocked.insert(key);
-      still_waiting.push_back(operation);
+  const auto is_held_up = [&](size_t index) {
+    const SegmentOperation& operation = *waiting_messages_.at(index);
+    for (size_t earlier = 0; earlier < index; ++earlier)
+      if (is_same_queue(*waiting_messages_.at(earlier), operation)) return true;
+    return !may_start(operation);
+  };
+  for (size_t i = 0; i < waiting_messages_.size();) {
+    if (is_held_up(i)) {
+      ++i;
+      continue;
     }
-  }
-  waiting_messages_ = std::move(still_waiting);
-  for (SegmentOperation* operation : ready) {
     moved = true;
-    ALTIPLANO_RETURN_IF_ERROR(start(*operation));
+    ALTIPLANO_RETURN_IF_ERROR(start(*waiting_messages_.take(i)));
   }
   return Status::ok();
 }
@@ -210,30 +202,7 @@ Status SegmentCommunicator::start_collectives(bool& moved) {
 
 Status SegmentCommunicator::start(SegmentOperation& operation) {
   operation.is_started = true;
-  if (operation.kind != OperationKind::kCollective) return post(operation);
-  const SegmentGroup& group = *operation.group;
-  operation.schedule = collective_schedule(operation.call, static_cast<int>(group.ranks.size()), group.index,
-                                           attachment_.shape.frame_bytes);
-  if (!options_.check_calls) return next_stage(operation);
-  post_record_exchange(operation);
-  return post(operation);
-}
-
-void SegmentCommunicator::post_record_exchange(SegmentOperation& operation) {
-  const SegmentGroup& group = *operation.group;
-  operation.records.assign(group.ranks.size(), record_of(operation));
-  for (size_t i = 0; i < group.ranks.size(); ++i) {
-    if (static_cast<int>(i) == group.index) continue;
-    for (bool is_send : {true, false}) {
-      Transfer& transfer = operation.transfers.emplace_back();
-      transfer.peer = group.ranks[i];
-      transfer.is_send = is_send;
-      transfer.context = group.context;
-      transfer.tag = operation.sequence;
-      transfer.data = reinterpret_cast<std::byte*>(&operation.records[is_send ? static_cast<size_t>(group.index) : i]);
-      transfer.bytes = sizeof(CallRecord);
-    }
-  }
+  return operation.kind == OperationKind::kCollective ? meet(operation) : post(operation);
 }
 
 /// Hands the operation's transfers to the channels.
@@ -252,39 +221,16 @@ Status SegmentCommunicator::post(SegmentOperation& operation) {
   return Status::ok();
 }
 
-Status SegmentCommunicator::next_stage(SegmentOperation& operation) {
-  operation.transfers.clear();
-  if (operation.next_stage < operation.schedule.stages.size()) {
-    for (const CollectiveMessage& message : operation.schedule.stages[operation.next_stage].messages) {
-      Transfer& transfer = operation.transfers.emplace_back();
-      transfer.peer = operation.group->ranks[static_cast<size_t>(message.peer)];
-      transfer.is_send = message.is_send;
-      transfer.context = operation.group->context;
-      transfer.tag = operation.sequence;
-      transfer.data = message.data;
-      transfer.bytes = message.bytes;
-    }
-    ++operation.next_stage;
-    return post(operation);
-  }
-  lanes_[static_cast<size_t>(operation.stream)].pop_front();
-  operations_.erase(operation.id);
-  return Status::ok();
-}
-
 Status SegmentCommunicator::finish_completed(bool& moved) {
   while (!completed_.empty()) {
     moved = true;
     auto& operation = static_cast<SegmentOperation&>(*completed_.back());
     completed_.pop_back();
     if (operation.kind != OperationKind::kCollective) {
-      operations_.erase(operation.id);
+      operations_.end(operation.id);
       continue;
     }
-    if (operation.next_stage == 0)
-      ALTIPLANO_RETURN_IF_ERROR(check_records(operation));
-    else
-      run_actions(operation.schedule.stages[operation.next_stage - 1], operation.call.dtype, operation.call.reduce);
+    run_actions(operation.schedule.stages[operation.next_stage - 1], operation.call.dtype, operation.call.reduce);
     ALTIPLANO_RETURN_IF_ERROR(next_stage(operation));
   }
   return Status::ok();
@@ -309,7 +255,8 @@ Status SegmentCommunicator::move_frames(bool& moved) {
 
 void SegmentCommunicator::ring(int peer) {
   RankSlot& slot = view_.rank(peer);
-  if (peer == rank_ || slot.sleeping.exchange(0, std::memory_order_seq_cst) == 0) return;
+  if (peer == rank_ || slot.sleeping.load(std::memory_order_seq_cst) == 0) return;
+  if (slot.sleeping.exchange(0, std::memory_order_seq_cst) == 0) return;  // another peer rings
   slot.doorbell.fetch_add(1, std::memory_order_seq_cst);
   futex_wake_all(slot.doorbell, attachment_.scope);
 }
@@ -317,11 +264,6 @@ void SegmentCommunicator::ring(int peer) {
 bool SegmentCommunicator::spins() const {
   static const int cpus = num_cpus();
   return cpus >= world_size();
-}
-
-void SegmentCommunicator::publish_whom_we_wait_for(Event event) {
-  const auto missing = missing_peers(blocking(*operations_.at(event.id)));
-  view_.rank(rank_).waits_for.store(missing.empty() ? 0 : missing.front() + 1, std::memory_order_relaxed);
 }
 
 std::chrono::nanoseconds SegmentCommunicator::time_to_sleep(const Waiting& waiting) const {

@@ -12,6 +12,7 @@
 #include "framework/api/comm.hpp"
 #include "framework/api/segment/futex.hpp"
 #include "framework/api/segment/segment_layout.hpp"
+#include "framework/api/segment/shared_memory.hpp"
 
 namespace altiplano {
 
@@ -19,7 +20,8 @@ namespace altiplano {
 struct SegmentAttachment {
   std::shared_ptr<void> memory;  ///< kept alive by the communicator
   SegmentShape shape;
-  FutexScope scope = FutexScope::kProcess;  ///< kShared: ranks are processes, whose death is noticed
+  FutexScope scope = FutexScope::kProcess;     ///< kShared: ranks are processes, whose death is noticed
+  std::shared_ptr<SharedMemorySource> arenas;  ///< how registered memory is made; nullptr: there is none
 };
 
 /// Collective over the world: exchanges host names and attaches. Refuses a segment made for another shape (ranks with

@@ -1,5 +1,8 @@
 // comm/inproc: the segment is memory of this process, found through the rendezvous.
 #include <atomic>
+#include <cstring>
+#include <new>
+#include <vector>
 
 #include "framework/api/comm.hpp"
 #include "framework/api/register.hpp"
@@ -19,6 +22,31 @@ Result<std::string> agree_on_key(Rendezvous& rendezvous, std::chrono::millisecon
   return rendezvous.get(RankId(0), "comm/inproc");
 }
 
+/// What one thread makes is there for all; a peer that still reads it when its owner is gone keeps it alive.
+class ProcessMemory final : public SharedMemorySource {
+ public:
+  Result<Made> make(int64_t bytes) override {
+    constexpr std::align_val_t kAlignment{64};
+    void* memory = ::operator new(static_cast<size_t>(bytes), kAlignment);
+    std::memset(memory, 0, static_cast<size_t>(bytes));
+    auto* hold = new std::shared_ptr<void>(memory, [](void* p) { ::operator delete(p, kAlignment); });
+    return Made{memory, {reinterpret_cast<uint64_t>(hold)}};
+  }
+  void unmake(const Made& made, int64_t /*bytes*/) override { delete hold_of(made.address); }
+  Result<void*> map(const MemoryAddress& address, int64_t /*bytes*/) override {
+    return mapped_.emplace_back(*hold_of(address)).get();
+  }
+  void unmap(void* memory, int64_t /*bytes*/) override {
+    std::erase_if(mapped_, [memory](const std::shared_ptr<void>& held) { return held.get() == memory; });
+  }
+
+ private:
+  static std::shared_ptr<void>* hold_of(const MemoryAddress& address) {
+    return reinterpret_cast<std::shared_ptr<void>*>(address[0]);
+  }
+  std::vector<std::shared_ptr<void>> mapped_;
+};
+
 class InprocBackend final : public CommBackend {
  public:
   uint64_t capabilities() const noexcept override { return kCapabilities; }
@@ -27,6 +55,7 @@ class InprocBackend final : public CommBackend {
       try {
     ALTIPLANO_ASSIGN(const std::string key, agree_on_key(rendezvous, options.deadline));
     SegmentAttachment attachment;
+    attachment.arenas = std::make_shared<ProcessMemory>();
     attachment.shape = segment_shape(rendezvous.world_size(), options.chunk_bytes);
     attachment.memory = rendezvous.shared_in_process(key, segment_bytes(attachment.shape));
     if (attachment.memory == nullptr)

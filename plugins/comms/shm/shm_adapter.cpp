@@ -1,4 +1,5 @@
 // comm/shm: the segment is a file of shared memory that rank 0 makes.
+#include <map>
 #include <optional>
 
 #include "framework/api/comm.hpp"
@@ -13,7 +14,7 @@ constexpr uint64_t kCapabilities = kCommNeedsHostProgress | kCommDeterministic |
 
 /// What rank 0 tells the others: "at <address>" or "error <text>".
 std::string announcement(const Result<ShmSegment>& segment) {
-  return segment.is_ok() ? "at " + segment->address() : "error " + segment.status().message();
+  return segment.is_ok() ? "at " + segment->address().to_string() : "error " + segment.status().message();
 }
 
 Result<ShmSegment> create_segment(const SegmentShape& shape) {
@@ -26,8 +27,34 @@ Result<std::shared_ptr<void>> attach_segment(Rendezvous& rendezvous, const Segme
   ALTIPLANO_ASSIGN(const std::string text, rendezvous.get(RankId(0), "comm/shm"));
   const std::string rest = text.substr(text.find(' ') + 1);
   if (text.rfind("at ", 0) != 0) return Status(StatusCode::kCancelled, "rank 0 failed first: " + rest);
-  return ShmSegment::attach(rest, segment_bytes(shape));
+  ALTIPLANO_ASSIGN(const ShmAddress address, ShmAddress::parse(rest));
+  return ShmSegment::attach(address, segment_bytes(shape));
 }
+
+/// Arenas: files without a name, mapped by the peers.
+class ArenaFiles final : public SharedMemorySource {
+ public:
+  Result<Made> make(int64_t bytes) override {
+    ALTIPLANO_ASSIGN(ShmSegment arena, ShmSegment::create_anonymous(static_cast<size_t>(bytes)));
+    const ShmAddress at = arena.address();
+    void* memory = arena.memory().get();
+    made_.emplace(memory, std::move(arena));
+    return Made{memory, {at.device, at.inode, static_cast<uint64_t>(at.process), static_cast<uint64_t>(at.file)}};
+  }
+  void unmake(const Made& made, int64_t /*bytes*/) override { made_.erase(made.memory); }
+  Result<void*> map(const MemoryAddress& address, int64_t bytes) override {
+    const ShmAddress at{address[0], address[1], static_cast<int>(address[2]), static_cast<int>(address[3])};
+    ALTIPLANO_ASSIGN(std::shared_ptr<void> memory, ShmSegment::attach(at, static_cast<size_t>(bytes)));
+    void* address_here = memory.get();
+    mapped_.emplace(address_here, std::move(memory));
+    return address_here;
+  }
+  void unmap(void* memory, int64_t /*bytes*/) override { mapped_.erase(memory); }
+
+ private:
+  std::map<void*, ShmSegment> made_;
+  std::map<void*, std::shared_ptr<void>> mapped_;
+};
 
 class ShmBackend final : public CommBackend {
  public:
@@ -37,6 +64,7 @@ class ShmBackend final : public CommBackend {
       try {
     SegmentAttachment attachment;
     attachment.scope = FutexScope::kShared;
+    attachment.arenas = std::make_shared<ArenaFiles>();
     attachment.shape = segment_shape(rendezvous.world_size(), options.chunk_bytes);
     std::optional<Result<ShmSegment>> made;  // keeps the address until all are attached
     if (rendezvous.rank().value == 0) {

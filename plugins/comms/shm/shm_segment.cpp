@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cinttypes>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -40,23 +42,19 @@ Result<std::shared_ptr<void>> map(int file, size_t bytes) {
   return std::shared_ptr<void>(memory, [bytes](void* p) { munmap(p, bytes); });
 }
 
-/// "<device> <inode>"
-std::string identity(int file) {
+Result<std::shared_ptr<void>> map_checked(int file, const std::string& path, const ShmAddress& expected, size_t bytes) {
   struct stat info {};
-  if (fstat(file, &info) != 0) return {};
-  return fmt::format("{} {}", info.st_dev, info.st_ino);
-}
-
-Result<std::shared_ptr<void>> map_checked(int file, const std::string& path, const std::string& expected,
-                                          size_t bytes) {
-  if (identity(file) != expected)
+  if (fstat(file, &info) != 0 || info.st_dev != expected.device || info.st_ino != expected.inode)
     return runtime_failure(
-        "comm/shm: {} is not rank 0's segment; rank 0 has ended or runs where its process is unknown", path);
-  struct stat info {};
-  if (fstat(file, &info) != 0 || info.st_size != static_cast<off_t>(bytes))
+        "comm/shm: {} is not the memory it was; its rank has ended or runs where its process is unknown", path);
+  if (info.st_size != static_cast<off_t>(bytes))
     return invalid_argument("{} has {} B, this rank expects {} B; comm.chunk_bytes must be equal on all ranks", path,
                             info.st_size, bytes);
   return map(file, bytes);
+}
+
+std::string path_of(const ShmAddress& address) {
+  return fmt::format("/proc/{}/fd/{}", address.process, address.file);
 }
 
 }  // namespace
@@ -79,21 +77,50 @@ Result<ShmSegment> ShmSegment::create(const std::string& directory, size_t bytes
   return segment;
 }
 
-Result<std::shared_ptr<void>> ShmSegment::attach(const std::string& address, size_t bytes) {
-  const size_t slash = address.find(" /");
-  if (slash == std::string::npos) return runtime_failure("comm/shm: '{}' is no address of a segment", address);
-  const std::string path = address.substr(slash + 1);
+Result<ShmSegment> ShmSegment::create_anonymous(size_t bytes) {
+  const int file = memfd_create("altiplano-arena", MFD_CLOEXEC);
+  if (file < 0) return runtime_failure("comm/shm: memfd_create: {}", std::strerror(errno));
+  ShmSegment segment(file);
+  int error = EINTR;
+  while (error == EINTR) error = posix_fallocate(file, 0, static_cast<off_t>(bytes));
+  if (error != 0)
+    return runtime_failure("comm/shm: reserving {} of memory: {}", to_string(Bytes(static_cast<int64_t>(bytes))),
+                           std::strerror(error));
+  ALTIPLANO_ASSIGN(segment.memory_, map(file, bytes));
+  return segment;
+}
+
+Result<std::shared_ptr<void>> ShmSegment::attach(const ShmAddress& address, size_t bytes) {
+  const std::string path = path_of(address);
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0)
-    return runtime_failure("comm/shm cannot open {}: {}; has rank 0 ended, or are not all ranks on one host?", path,
+    return runtime_failure("comm/shm cannot open {}: {}; has its rank ended, or are not all ranks on one host?", path,
                            std::strerror(errno));
-  auto memory = map_checked(file, path, address.substr(0, slash), bytes);
+  auto memory = map_checked(file, path, address, bytes);
   close(file);
   return memory;
 }
 
-std::string ShmSegment::address() const {
-  return fmt::format("{} /proc/{}/fd/{}", identity(file_), getpid(), file_);
+std::string ShmAddress::to_string() const {
+  return fmt::format("{} {} {}", device, inode, path_of(*this));
+}
+
+Result<ShmAddress> ShmAddress::parse(const std::string& text) {
+  ShmAddress address;
+  if (std::sscanf(text.c_str(), "%" SCNu64 " %" SCNu64 " /proc/%d/fd/%d", &address.device, &address.inode,
+                  &address.process, &address.file) != 4)
+    return runtime_failure("comm/shm: '{}' is no address of a segment", text);
+  return address;
+}
+
+ShmAddress ShmSegment::address() const {
+  ShmAddress address{.process = getpid(), .file = file_};
+  struct stat info {};
+  if (fstat(file_, &info) == 0) {
+    address.device = info.st_dev;
+    address.inode = info.st_ino;
+  }
+  return address;
 }
 
 ShmSegment::ShmSegment(ShmSegment&& other) noexcept : file_(other.file_), memory_(std::move(other.memory_)) {

@@ -8,52 +8,39 @@
 
 namespace altiplano::cpu {
 
-CpuDevice::CpuDevice(const DeviceOptions& options) {
-  info_.threads = threads_of_rank(options.threads, options.ranks_on_host);
-  info_.name = "cpu (" + instruction_sets() + ", " + library_text() + ")";
-  info_.hardware = processor_name();
-  info_.memory = Bytes(host_memory_bytes() / std::max(1, options.ranks_on_host));
-  info_.dtypes = {DType::kF32, DType::kBF16};
-  if (!has_bf16_products()) info_.widened = {DType::kBF16};
-  info_.is_host_memory = true;
+namespace {
+
+DeviceInfo describe(const DeviceOptions& options) {
+  DeviceInfo info;
+  info.threads = threads_of_rank(options.threads, options.ranks_on_host);
+  info.name = "cpu (" + instruction_sets() + ", " + library_text() + ")";
+  info.hardware = processor_name();
+  info.memory = Bytes(host_memory_bytes() / std::max(1, options.ranks_on_host));
+  info.dtypes = {DType::kF32, DType::kBF16};
+  if (!has_bf16_products()) info.widened = {DType::kBF16};
+  info.is_host_memory = true;
+  return info;
+}
+
+}  // namespace
+
+CpuDevice::CpuDevice(const DeviceOptions& options) : info_(describe(options)), memory_("device/cpu", info_.memory) {
   context_.threads = info_.threads;
   omp_set_num_threads(info_.threads);  // this thread's setting; oneDNN reads it
   context_.engine = dnnl::engine(dnnl::engine::kind::cpu, 0);
   context_.stream = dnnl::stream(context_.engine);
 }
 
-CpuDevice::~CpuDevice() {
-  for (auto& [memory, bytes] : sizes_) std::free(memory);
-}
-
 Result<void*> CpuDevice::allocate(int64_t bytes) noexcept try {
-  if (bytes < 0) return invalid_argument("device/cpu: allocate of {} bytes", bytes);
-  if (bytes > info_.memory.value - allocated_.value) {
-    return runtime_failure("device/cpu: out of memory: {} asked, {} of {} already in use on this rank",
-                           to_string(Bytes(bytes)), to_string(allocated_), to_string(info_.memory));
-  }
-  void* memory = nullptr;
-  const size_t size = static_cast<size_t>(std::max<int64_t>(64, round_up_64(bytes)));
-  if (posix_memalign(&memory, 64, size) != 0) {
-    return runtime_failure("device/cpu: the system refused {}; {} in use on this rank", to_string(Bytes(bytes)),
-                           to_string(allocated_));
-  }
-  std::memset(memory, 0, size);
-  sizes_.emplace(memory, bytes);
-  allocated_ += Bytes(bytes);
-  peak_ = std::max(peak_, allocated_);
-  return memory;
+  return memory_.allocate(bytes);
 } catch (const std::exception& error) {
   return runtime_failure("device/cpu: allocate: {}", error.what());
 }
 
-void CpuDevice::free(void* memory) noexcept {
-  if (memory == nullptr) return;
-  const auto found = sizes_.find(memory);
-  ALTIPLANO_ASSERT(found != sizes_.end(), "device/cpu: free of memory it did not hand out");
-  allocated_ = allocated_ - Bytes(found->second);
-  sizes_.erase(found);
-  std::free(memory);
+Status CpuDevice::adopt(void* memory, int64_t bytes) noexcept try {
+  return memory_.adopt(memory, bytes);
+} catch (const std::exception& error) {
+  return runtime_failure("device/cpu: adopt: {}", error.what());
 }
 
 namespace {

@@ -1,7 +1,6 @@
 #pragma once
 // The CPU as one rank's device: calls complete before they return, so every event is a done event.
-#include <unordered_map>
-
+#include "framework/kernels/host_memory.hpp"
 #include "plugins/devices/cpu/kernel.hpp"
 
 namespace altiplano::cpu {
@@ -10,15 +9,13 @@ class CpuDevice final : public Device {
  public:
   /// May throw (oneDNN engine).
   explicit CpuDevice(const DeviceOptions& options);
-  ~CpuDevice() override;
-  CpuDevice(const CpuDevice&) = delete;
-  CpuDevice& operator=(const CpuDevice&) = delete;
 
   const DeviceInfo& info() const noexcept override { return info_; }
   Result<void*> allocate(int64_t bytes) noexcept override;
-  void free(void* memory) noexcept override;
-  Bytes allocated() const noexcept override { return allocated_; }
-  Bytes peak_allocated() const noexcept override { return peak_; }
+  Status adopt(void* memory, int64_t bytes) noexcept override;
+  void free(void* memory) noexcept override { memory_.free(memory); }
+  Bytes allocated() const noexcept override { return memory_.allocated(); }
+  Bytes peak_allocated() const noexcept override { return memory_.peak(); }
   Result<KernelForms> forms(const KernelRequest& request) noexcept override;
   Result<std::unique_ptr<Kernel>> make_kernel(const KernelRequest& request) noexcept override;
   Status copy(const BoxCopy& boxes, DType dtype, const void* source, void* destination, bool add) noexcept override;
@@ -32,8 +29,7 @@ class CpuDevice final : public Device {
  private:
   DeviceInfo info_;
   CpuContext context_;
-  Bytes allocated_, peak_;
-  std::unordered_map<void*, int64_t> sizes_;
+  HostMemory memory_;
 };
 
 }  // namespace altiplano::cpu

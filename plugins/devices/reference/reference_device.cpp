@@ -1,13 +1,10 @@
 // The adapter: memory with accounting, strided box copies, kernels from the table. Every call completes before it
 // returns.
-#include <unistd.h>
-
-#include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <unordered_map>
 
 #include "framework/api/register.hpp"
+#include "framework/kernels/host_memory.hpp"
 #include "plugins/devices/reference/reference_kernel.hpp"
 
 namespace altiplano::reference {
@@ -34,43 +31,21 @@ void copy_box(const BoxCopy& boxes, const void* source, void* destination, bool 
 
 class ReferenceDevice : public Device {
  public:
-  explicit ReferenceDevice(const DeviceOptions& options) {
+  explicit ReferenceDevice(const DeviceOptions& options)
+      : memory_("device/reference", physical_memory_of_rank(options.ranks_on_host)) {
     info_.name = "reference (plain loops)";
     info_.threads = 1;
-    info_.memory = Bytes(static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) /
-                         std::max(1, options.ranks_on_host));
+    info_.memory = memory_.limit();
     info_.dtypes = {DType::kF64, DType::kF32};
     info_.is_host_memory = true;
   }
-  ~ReferenceDevice() override {
-    for (auto [memory, bytes] : sizes_) std::free(memory);
-  }
-
   const DeviceInfo& info() const noexcept override { return info_; }
 
-  Result<void*> allocate(int64_t bytes) noexcept override {
-    if (allocated_ + Bytes(bytes) > info_.memory) return out_of_memory(bytes);
-    size_t rounded = (static_cast<size_t>(std::max<int64_t>(bytes, 1)) + 63) / 64 * 64;
-    void* memory = std::aligned_alloc(64, rounded);
-    if (!memory) return out_of_memory(bytes);
-    std::memset(memory, 0, rounded);
-    sizes_[memory] = bytes;
-    allocated_ += Bytes(bytes);
-    peak_ = std::max(peak_, allocated_);
-    return memory;
-  }
-
-  void free(void* memory) noexcept override {
-    if (!memory) return;
-    auto found = sizes_.find(memory);
-    ALTIPLANO_ASSERT(found != sizes_.end(), "free of memory this device did not allocate");
-    allocated_ = allocated_ - Bytes(found->second);
-    sizes_.erase(found);
-    std::free(memory);
-  }
-
-  Bytes allocated() const noexcept override { return allocated_; }
-  Bytes peak_allocated() const noexcept override { return peak_; }
+  Result<void*> allocate(int64_t bytes) noexcept override { return memory_.allocate(bytes); }
+  Status adopt(void* memory, int64_t bytes) noexcept override { return memory_.adopt(memory, bytes); }
+  void free(void* memory) noexcept override { memory_.free(memory); }
+  Bytes allocated() const noexcept override { return memory_.allocated(); }
+  Bytes peak_allocated() const noexcept override { return memory_.peak(); }
 
   Result<std::unique_ptr<Kernel>> make_kernel(const KernelRequest& request) noexcept override {
     try {
@@ -120,14 +95,8 @@ class ReferenceDevice : public Device {
   Status wait(StreamKind, Event) noexcept override { return Status::ok(); }
 
  private:
-  Status out_of_memory(int64_t bytes) const {
-    return runtime_failure("device/reference: {} more than the {} left of {}", to_string(Bytes(bytes)),
-                           to_string(info_.memory - allocated_), to_string(info_.memory));
-  }
-
   DeviceInfo info_;
-  std::unordered_map<void*, int64_t> sizes_;
-  Bytes allocated_, peak_;
+  HostMemory memory_;
 };
 
 class ReferenceBackend : public DeviceBackend {

@@ -11,8 +11,8 @@ namespace {
 
 template <typename T>
 T reduce(DType dtype, ReduceKind kind, std::vector<T> values) {
-  std::vector<const void*> sources;
-  for (const T& value : values) sources.push_back(&value);
+  std::vector<const std::byte*> sources;
+  for (const T& value : values) sources.push_back(reinterpret_cast<const std::byte*>(&value));
   T out{};
   reduce_in_order(&out, sources, 1, dtype, kind);
   return out;
