@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "framework/base/text.hpp"
+#include "framework/plan/layer_names.hpp"
 #include "framework/sharding/reshard.hpp"
 
 namespace altiplano {
@@ -38,8 +40,10 @@ namespace {
 
 class Assigner {
  public:
-  Assigner(const TrainingGraph& training, const Plan& plan)
-      : training_(training), graph_(training.graph), plan_(plan) {}
+  Assigner(const TrainingGraph& training, const Plan& plan, const WantedShardings* wanted = nullptr)
+      : training_(training), graph_(training.graph), plan_(plan), wanted_(wanted) {}
+  /// With wanted shardings: ops that the defaults would have run otherwise.
+  const std::vector<OpId>& surprises() const { return surprises_; }
 
   Result<ShardingAssignment> run() {
     ALTIPLANO_ASSIGN(out_.rules, rules_of(graph_));
@@ -140,15 +144,40 @@ class Assigner {
     int batch_factor = factor_of_dim(op, rule, out_.batch_dim);
     if (m.degree(Axis::kData) > 1 && batch_factor >= 0) fixed[Axis::kData] = batch_factor;
     resolve_foreign_partials(op, stage);
-
+    if (const std::string* text = planned_strategy(op)) {
+      ALTIPLANO_ASSIGN(const Strategy planned, parse_strategy(*text, rule, m));
+      commit(op, planned, m);
+      return Status::ok();
+    }
     std::optional<Strategy> best = cheapest(op, stage, candidates(op, rule, m, fixed, true));
     // The rule does not let the op run as its parameter is stored (a whole factor): it is gathered for its use.
     if (!best) best = cheapest(op, stage, candidates(op, rule, m, fixed, false));
+    if (wanted_ != nullptr) {
+      const Strategy& wanted = wanted_->strategies[op.id.index()];
+      if (!best || best->inputs != wanted.inputs || best->outputs != wanted.outputs) surprises_.push_back(op.id);
+      best = wanted;
+    }
     if (!best)
       return invalid_argument("no legal strategy for {} {} with rule {} on mesh {}", op.kind, op.name, rule.to_string(),
                               m.to_string());
     commit(op, *best, m);
     return Status::ok();
+  }
+
+  const std::string* planned_strategy(const Op& op) const {
+    for (const auto& [pattern, text] : plan_.strategies)
+      if (glob_match(pattern, op.name)) return &text;
+    return nullptr;
+  }
+
+  const ShardingSpec* planned_stored(const Value& value) const {
+    if (wanted_ != nullptr) {
+      auto found = wanted_->stored.find(value.id);
+      return found == wanted_->stored.end() ? nullptr : &found->second;
+    }
+    for (const auto& [pattern, spec] : plan_.stored)
+      if (glob_match(pattern, value.name)) return &spec;
+    return nullptr;
   }
 
   std::optional<Strategy> cheapest(const Op& op, StageId stage, const std::vector<Strategy>& candidates) const {
@@ -276,8 +305,11 @@ class Assigner {
           graph_.value(id).role != Role::kParameter)
         out_.stored[id.index()] = normalized(strategy.inputs[i], m);
     }
-    for (size_t i = 0; i < op.outputs.size(); ++i)
-      out_.produced[op.outputs[i].index()] = out_.stored[op.outputs[i].index()] = normalized(strategy.outputs[i], m);
+    for (size_t i = 0; i < op.outputs.size(); ++i) {
+      const Value& value = graph_.value(op.outputs[i]);
+      out_.produced[value.id.index()] = out_.stored[value.id.index()] = normalized(strategy.outputs[i], m);
+      if (const ShardingSpec* planned = planned_stored(value)) out_.stored[value.id.index()] = normalized(*planned, m);
+    }
     out_.strategies[op.id.index()] = strategy;
   }
 
@@ -313,13 +345,144 @@ class Assigner {
   const Graph& graph_;
   const Plan& plan_;
   ShardingAssignment out_;
+  const WantedShardings* wanted_;
   std::vector<ValueId> contribution_of_;
+  std::vector<OpId> surprises_;
 };
 
 }  // namespace
 
 Result<ShardingAssignment> assign_shardings(const TrainingGraph& graph, const Plan& plan) {
   return Assigner(graph, plan).run();
+}
+
+namespace {
+
+/// "block.7.mlp.up" of layer block.7 -> "block.*.mlp.up"; nothing when the name does not begin with a numbered layer.
+std::string pattern_of(const std::string& name, const std::string& layer) {
+  auto numbered = numbered_layer(layer);
+  if (!numbered || !name.starts_with(layer + ".")) return {};
+  return numbered->first + "*" + name.substr(layer.size());
+}
+
+/// What is to be said of named things, once for each pattern of numbered layers when all that it matches agree.
+class Statements {
+ public:
+  /// Everything that patterns may match; `text`: what is wanted of it.
+  void add(const std::string& name, const std::string& text) { text_of_.emplace_back(name, text); }
+  std::string name_for(const std::string& name, const std::string& layer) {
+    const std::string pattern = pattern_of(name, layer);
+    if (pattern.empty()) return name;
+    auto [known, fresh] = agrees_.emplace(pattern, true);
+    if (fresh) known->second = all_agree(pattern);
+    return known->second ? pattern : name;
+  }
+
+ private:
+  bool all_agree(const std::string& pattern) const {
+    const std::string* text = nullptr;
+    for (const auto& [name, wanted] : text_of_) {
+      if (!glob_match(pattern, name)) continue;
+      if (text != nullptr && *text != wanted) return false;
+      text = &wanted;
+    }
+    return true;
+  }
+  std::vector<std::pair<std::string, std::string>> text_of_;
+  std::map<std::string, bool> agrees_;
+};
+
+}  // namespace
+
+namespace {
+
+/// Storage of parameters that the plan does not say yet.
+void state_parameters(const Graph& graph, const WantedShardings& wanted, Plan& plan) {
+  const std::vector<ShardingSpec> planned = parameter_specs(graph, plan);
+  auto wanted_of = [&](const Value& value) {
+    auto found = wanted.parameters.find(value.id);
+    return found == wanted.parameters.end() ? planned[value.id.index()] : found->second;
+  };
+  Statements statements;
+  for (const Parameter& p : graph.parameters()) {
+    const Value& value = graph.value(p.value);
+    statements.add(value.name, wanted_of(value).to_string());
+  }
+  std::set<std::string> said;
+  for (const Parameter& p : graph.parameters()) {
+    const Value& value = graph.value(p.value);
+    if (wanted_of(value) == planned[value.id.index()]) continue;
+    const std::string name = statements.name_for(value.name, graph.layer_name(value.layer));
+    if (said.insert(name).second) plan.sharding.emplace_back(name, wanted_of(value));
+  }
+}
+
+/// The wanted stored specs that the defaults would not give: they keep what is produced, a partial result as its first
+/// user on the stage wants it.
+std::map<ValueId, ShardingSpec> unusual_stored(const Graph& graph, const WantedShardings& wanted, const Plan& plan) {
+  const std::vector<StageId> stages = stage_of_layers(plan, graph);
+  std::map<ValueId, OpId> first_user;
+  for (const Op& op : graph.ops())
+    if (op.phase != Phase::kUpdate)
+      for (ValueId id : op.inputs) first_user.emplace(id, op.id);
+  auto index_in = [](const std::vector<ValueId>& ids, ValueId id) {
+    return static_cast<size_t>(std::find(ids.begin(), ids.end(), id) - ids.begin());
+  };
+  std::map<ValueId, ShardingSpec> unusual;
+  for (const auto& [id, spec] : wanted.stored) {
+    if (!graph.value(id).producer.is_valid()) continue;  // inputs lie as they are fed
+    const Op& producer = graph.op(graph.value(id).producer);
+    const StageId stage = stages[producer.layer.index()];
+    const MeshShape& mesh = plan.stages[stage.index()].mesh;
+    ShardingSpec by_default =
+        normalized(wanted.strategies[producer.id.index()].outputs[index_in(producer.outputs, id)], mesh);
+    if (auto user = first_user.find(id); !by_default.partial.is_empty() && user != first_user.end()) {
+      const Op& op = graph.op(user->second);
+      if (stages[op.layer.index()] == stage)
+        by_default = normalized(wanted.strategies[op.id.index()].inputs[index_in(op.inputs, id)], mesh);
+    }
+    if (!(spec == by_default)) unusual.emplace(id, spec);
+  }
+  return unusual;
+}
+
+template <typename Text>
+void drop_repeated(std::vector<std::pair<std::string, Text>>& statements) {
+  std::set<std::string> seen;
+  std::erase_if(statements, [&](const auto& statement) { return !seen.insert(statement.first).second; });
+}
+
+}  // namespace
+
+Status state_shardings(const TrainingGraph& training, const WantedShardings& wanted, Plan& plan) {
+  const Graph& graph = training.graph;
+  state_parameters(graph, wanted, plan);
+  const WantedShardings stated{{}, wanted.strategies, unusual_stored(graph, wanted, plan)};
+  Assigner assigner(training, plan, &stated);
+  ALTIPLANO_ASSIGN(const ShardingAssignment assignment, assigner.run());
+  Statements ops, values;
+  auto text_of = [&](const Op& op) {
+    return wanted.strategies[op.id.index()].to_string(assignment.rules[op.id.index()]);
+  };
+  for (const Op& op : graph.ops()) {
+    if (op.phase == Phase::kUpdate) continue;
+    ops.add(op.name, text_of(op));
+    for (ValueId id : op.outputs) {
+      auto found = stated.stored.find(id);
+      values.add(graph.value(id).name, found == stated.stored.end() ? std::string() : found->second.to_string());
+    }
+  }
+  for (OpId id : assigner.surprises()) {
+    const Op& op = graph.op(id);
+    plan.strategies.emplace_back(ops.name_for(op.name, graph.layer_name(op.layer)), text_of(op));
+  }
+  for (const auto& [id, spec] : stated.stored) {
+    const std::string& layer = graph.layer_name(graph.op(graph.value(id).producer).layer);
+    plan.stored.emplace_back(values.name_for(graph.value(id).name, layer), spec);
+  }
+  drop_repeated(plan.strategies);
+  drop_repeated(plan.stored);
+  return Status::ok();
 }
 
 }  // namespace altiplano

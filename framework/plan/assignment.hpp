@@ -24,6 +24,17 @@ struct ShardingAssignment {
   std::vector<int> sequence_dim;            ///< by ValueId; -1: none
 };
 
+/// Shardings that somebody wants.
+struct WantedShardings {
+  std::map<ValueId, ShardingSpec> parameters;  ///< storage; absent: as the plan has it
+  std::vector<Strategy> strategies;        ///< by OpId, on the mesh of the op's stage; those of update ops do not count
+  std::map<ValueId, ShardingSpec> stored;  ///< activations whose stored spec is wanted; never partial
+};
+
+/// Adds to plan.sharding, strategies and stored what is needed, and little more, for the plan to mean what is wanted:
+/// what the defaults choose by themselves is left out, and what holds in all layers of a numbered kind is said once.
+Status state_shardings(const TrainingGraph& graph, const WantedShardings& wanted, Plan& plan);
+
 /// The plan must be verified.
 Result<ShardingAssignment> assign_shardings(const TrainingGraph& graph, const Plan& plan);
 

@@ -49,6 +49,12 @@ struct Plan {
   /// Specs that the defaults do not imply, by glob over value names; the first match in order wins. Parameters: storage
   /// spec.
   std::vector<std::pair<std::string, ShardingSpec>> sharding;
+  /// How ops run where the defaults of assign_shardings are not wanted, by glob over op names: "data:b tensor:f"
+  /// (parse_strategy).
+  std::vector<std::pair<std::string, std::string>> strategies;
+  /// What activations and their gradients are kept in where the defaults are not wanted, by glob over value names.
+  /// Never partial.
+  std::vector<std::pair<std::string, ShardingSpec>> stored;
   PlanPrediction predicted;
   std::string planner;  ///< "planner/manual"
   KernelTable kernels;  ///< no part of what was planned: how each rank's device makes its kernels

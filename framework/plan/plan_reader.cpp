@@ -24,7 +24,7 @@ class PlanReader {
     ALTIPLANO_RETURN_IF_ERROR(
         check_map(root, "",
                   {"altiplano_plan", "graph", "cluster", "batch", "schedule", "precision", "sequence_parallel",
-                   "stages", "sharding", "kernels", "predicted", "planner"}));
+                   "stages", "sharding", "strategies", "stored", "kernels", "predicted", "planner"}));
     ALTIPLANO_ASSIGN(const int64_t version, integer(root, "", "altiplano_plan", 0, 1'000'000));
     if (version != Plan::kFormatVersion)
       return fail("altiplano_plan", fmt::format("format {}, this version reads {}", version, Plan::kFormatVersion));
@@ -32,7 +32,9 @@ class PlanReader {
     ALTIPLANO_RETURN_IF_ERROR(read_batch(root));
     ALTIPLANO_RETURN_IF_ERROR(read_stages(root));
     ALTIPLANO_RETURN_IF_ERROR(check_replicas());
-    ALTIPLANO_RETURN_IF_ERROR(read_sharding(root));
+    ALTIPLANO_RETURN_IF_ERROR(read_specs(root, "sharding", plan_.sharding));
+    ALTIPLANO_RETURN_IF_ERROR(read_strategies(root));
+    ALTIPLANO_RETURN_IF_ERROR(read_specs(root, "stored", plan_.stored));
     ALTIPLANO_RETURN_IF_ERROR(read_kernels(root));
     ALTIPLANO_RETURN_IF_ERROR(read_prediction(root));
     return std::move(plan_);
@@ -152,19 +154,38 @@ class PlanReader {
     return Status::ok();
   }
 
-  Status read_sharding(const YamlNode& root) {
-    if (find(root, "sharding") == nullptr) return Status::ok();
-    ALTIPLANO_ASSIGN(const YamlNode* specs, value(root, "", "sharding", Kind::kMap, "a map name: spec"));
-    for (const auto& entry : specs->entries) {
-      const std::string key = "sharding." + entry.key;
+  /// A map from patterns; `read` takes one entry and its key.
+  template <typename Read>
+  Status read_patterns(const YamlNode& root, const std::string& section, const std::string& what, Read read) {
+    if (find(root, section) == nullptr) return Status::ok();
+    ALTIPLANO_ASSIGN(const YamlNode* node, value(root, "", section, Kind::kMap, "a map " + what));
+    for (const auto& entry : node->entries) {
+      const std::string key = section + "." + entry.key;
       if (plan_.places.contains(key)) return fail_at(entry, key, "given twice");
       plan_.places[key] = {entry.line, entry.column};
+      ALTIPLANO_RETURN_IF_ERROR(read(entry, key));
+    }
+    return Status::ok();
+  }
+
+  Status read_specs(const YamlNode& root, const std::string& section,
+                    std::vector<std::pair<std::string, ShardingSpec>>& specs) {
+    return read_patterns(root, section, "name: spec", [&](const YamlEntry& entry, const std::string& key) {
       auto spec = entry.value->kind == Kind::kScalar ? ShardingSpec::parse(entry.value->scalar)
                                                      : Result<ShardingSpec>(invalid_argument("expected a text"));
       if (!spec.is_ok()) return fail_at(*entry.value, key, spec.status().message());
-      plan_.sharding.emplace_back(entry.key, *spec);
-    }
-    return Status::ok();
+      specs.emplace_back(entry.key, *spec);
+      return Status::ok();
+    });
+  }
+
+  Status read_strategies(const YamlNode& root) {
+    return read_patterns(root, "strategies", "name: strategy", [&](const YamlEntry& entry, const std::string& key) {
+      if (entry.value->kind != Kind::kScalar || entry.value->scalar.empty())
+        return fail_at(*entry.value, key, "expected a text like \"data:b tensor:f\"");
+      plan_.strategies.emplace_back(entry.key, entry.value->scalar);
+      return Status::ok();
+    });
   }
 
   Status read_kernels(const YamlNode& root) {

@@ -63,6 +63,14 @@ std::string Plan::to_yaml() const {
   std::set<std::string> written;  // a pattern that stands again never matches
   for (const auto& [pattern, spec] : sharding)
     if (written.insert(pattern).second) out += fmt::format("  {}: \"{}\"\n", yaml_quoted(pattern), spec.to_string());
+  written.clear();
+  if (!strategies.empty()) out += "strategies:\n";
+  for (const auto& [pattern, strategy] : strategies)
+    if (written.insert(pattern).second) out += fmt::format("  {}: {}\n", yaml_quoted(pattern), yaml_quoted(strategy));
+  written.clear();
+  if (!stored.empty()) out += "stored:\n";
+  for (const auto& [pattern, spec] : stored)
+    if (written.insert(pattern).second) out += fmt::format("  {}: \"{}\"\n", yaml_quoted(pattern), spec.to_string());
   return out + kernels_text(kernels) + prediction_text(predicted);
 }
 

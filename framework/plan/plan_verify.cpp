@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <map>
 #include <set>
 
 #include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/plan/plan.hpp"
+#include "framework/sharding/rule.hpp"
 
 namespace altiplano {
 
@@ -164,6 +166,56 @@ Status check_specs(const Plan& plan, const Graph& graph) {
   return Status::ok();
 }
 
+/// Every pattern names something, and what it says is possible there on the mesh of its stage.
+Status check_strategies(const Plan& plan, const Graph& graph) {
+  if (plan.strategies.empty()) return Status::ok();
+  const std::vector<StageId> stages = stage_of_layers(plan, graph);
+  std::set<std::string> matched;
+  for (const Op& op : graph.ops()) {
+    if (op.phase == Phase::kUpdate) continue;
+    for (const auto& [pattern, text] : plan.strategies) {
+      if (!glob_match(pattern, op.name)) continue;
+      matched.insert(pattern);
+      ALTIPLANO_ASSIGN(const ShardingRule rule, rule_of(graph, op));
+      const PlanStage& stage = plan.stages[stages[op.layer.index()].index()];
+      auto strategy = parse_strategy(text, rule, stage.mesh);
+      if (!strategy.is_ok())
+        return refuse(plan, "strategies." + pattern, "{} (op {} {})", strategy.status().message(), op.kind, op.name);
+      break;
+    }
+  }
+  for (const auto& [pattern, text] : plan.strategies)
+    if (!matched.contains(pattern) && std::ranges::none_of(graph.ops(), [&](const Op& op) {
+          return op.phase != Phase::kUpdate && glob_match(pattern, op.name);
+        }))
+      return refuse(plan, "strategies." + pattern,
+                    "'{}' matches no op of the model as this device fuses it; make the plan anew for this device",
+                    pattern);
+  return Status::ok();
+}
+
+Status check_stored(const Plan& plan, const Graph& graph) {
+  for (const auto& [pattern, spec] : plan.stored) {
+    const std::string key = "stored." + pattern;
+    bool matched = false;
+    for (const Value& value : graph.values()) {
+      if (!value.producer.is_valid() || graph.op(value.producer).phase == Phase::kUpdate ||
+          !glob_match(pattern, value.name))
+        continue;
+      matched = true;
+      if (Status status = check_spec(spec, value.shape); !status.is_ok())
+        return refuse(plan, key, "{} (value {})", status.message(), value.name);
+      if (!spec.partial.is_empty()) return refuse(plan, key, "{} cannot be kept partial", value.name);
+    }
+    if (!matched)
+      return refuse(
+          plan, key,
+          "'{}' matches no activation of the model as this device fuses it; make the plan anew for this device",
+          pattern);
+  }
+  return Status::ok();
+}
+
 }  // namespace
 
 Status verify_plan(const Plan& plan, const TrainingGraph& training) {
@@ -175,6 +227,8 @@ Status verify_plan(const Plan& plan, const TrainingGraph& training) {
   ALTIPLANO_RETURN_IF_ERROR(check_stages(plan));
   ALTIPLANO_RETURN_IF_ERROR(check_batch(plan, training));
   ALTIPLANO_RETURN_IF_ERROR(check_specs(plan, training.graph));
+  ALTIPLANO_RETURN_IF_ERROR(check_strategies(plan, training.graph));
+  ALTIPLANO_RETURN_IF_ERROR(check_stored(plan, training.graph));
   if (plan.compute_dtype != training.compute_dtype)
     return refuse(plan, "precision.compute", "plan computes in {}, the job in {}", to_string(plan.compute_dtype),
                   to_string(training.compute_dtype));

@@ -39,7 +39,12 @@ Operand RankLowering::operand(ValueId id, BufferId buffer, const ShardingSpec& s
   const Value& value = graph_.value(id);
   int batch = context_.assignment.batch_dim[id.index()];
   Box box = local_box(normalized(spec, mesh()), context_.block_shape(id), mesh(), mesh_index_);
-  if (batch >= 0) box.origin[static_cast<size_t>(batch)] = program_.replica_first_sample;
+  if (batch >= 0) {
+    // In the block a replica's samples begin at its place among the replicas; another axis may split them further.
+    int64_t& origin = box.origin[static_cast<size_t>(batch)];
+    const int replica = mesh().coordinates(mesh_index_)[static_cast<size_t>(Axis::kData)];
+    origin = program_.replica_first_sample + std::max<int64_t>(0, origin - replica * context_.plan.microbatch);
+  }
   return {buffer, box.origin, value.shape, batch};
 }
 

@@ -282,6 +282,34 @@ std::optional<Strategy> make_strategy(const ShardingRule& rule, const std::map<A
   return strategy;
 }
 
+Result<Strategy> parse_strategy(const std::string& text, const ShardingRule& rule, const MeshShape& mesh) {
+  std::map<Axis, int> factor_of;
+  AxisSet partial, seen;
+  auto refuse = [&](const std::string& why) {
+    return invalid_argument("strategy '{}': {}; the rule is {}", text, why, rule.to_string());
+  };
+  for (const std::string& word : split(text == "-" ? "" : text, ' ')) {
+    if (word.empty()) continue;
+    const size_t colon = word.find(':');
+    const auto axis = axis_from_string(word.substr(0, colon));
+    if (colon == std::string::npos || !axis) return refuse(fmt::format("'{}' is no axis:factor", word));
+    if (seen.contains(*axis)) return refuse(fmt::format("axis {} stands twice", to_string(*axis)));
+    seen.insert(*axis);
+    const std::string name = word.substr(colon + 1);
+    const auto factor =
+        std::find_if(rule.factors.begin(), rule.factors.end(), [&](const Factor& f) { return f.name == name; });
+    if (name != "partial" && factor == rule.factors.end()) return refuse(fmt::format("there is no factor {}", name));
+    if (mesh.degree(*axis) == 1) continue;
+    if (name == "partial")
+      partial.insert(*axis);
+    else
+      factor_of[*axis] = static_cast<int>(factor - rule.factors.begin());
+  }
+  auto strategy = make_strategy(rule, factor_of, partial, mesh);
+  if (!strategy) return refuse(fmt::format("not allowed on mesh {}", mesh.to_string()));
+  return std::move(*strategy);
+}
+
 std::vector<Strategy> enumerate_strategies(const ShardingRule& rule, const MeshShape& mesh) {
   std::vector<std::pair<std::map<Axis, int>, AxisSet>> partial_choices = {{{}, {}}};
   for (const auto& [axis, degree] : mesh.axes) {

@@ -52,6 +52,10 @@ struct Strategy {
 /// major factor, a parallel factor that an output lacks.
 std::optional<Strategy> make_strategy(const ShardingRule& rule, const std::map<Axis, int>& factor_of,
                                       AxisSet linear_partial, const MeshShape& mesh);
+/// The strategy that Strategy::to_string prints as `text` (words "axis:factor" or "axis:partial", or "-"). Axes of
+/// degree 1 are passed over. Refuses unknown axes and factors, an axis twice, and what the rule forbids, naming the
+/// rule.
+Result<Strategy> parse_strategy(const std::string& text, const ShardingRule& rule, const MeshShape& mesh);
 /// Every legal strategy on the mesh (each active axis on any factor or none), in a fixed order.
 std::vector<Strategy> enumerate_strategies(const ShardingRule& rule, const MeshShape& mesh);
 

@@ -105,6 +105,31 @@ BOOST_AUTO_TEST_CASE(specs_must_fit_their_parameters) {
   BOOST_TEST(with("head.ln.*", "[-, {tensor}]") == "sharding [-, {tensor}] has 2 dims, the tensor [8] has 1");
 }
 
+BOOST_AUTO_TEST_CASE(strategies_and_stored_specs_must_be_possible_where_they_are_said) {
+  auto strategy = [](const std::string& pattern, const std::string& text) {
+    return refusal([&](Plan& p) { p.strategies = {{pattern, text}}; });
+  };
+  BOOST_TEST(strategy("block.*.mlp.up.product", "data:b tensor:f") == "");
+  BOOST_TEST(strategy("blok.*", "data:b") ==
+             "'blok.*' matches no op of the model as this device fuses it; make the plan anew for this device");
+  BOOST_TEST(strategy("block.0.mlp.up.product", "data:b tensor:q")
+                 .find("there is no factor q; the rule is [b,s,d] [d,f] -> "
+                       "[b,s,f]  sum: d (op matmul block.0.mlp.up.product)") != std::string::npos);
+  BOOST_TEST(strategy("block.0.mlp.up.product", "rows:b").find("'rows:b' is no axis:factor") != std::string::npos);
+  BOOST_TEST(strategy("block.0.mlp.up.product", "data:b data:s").find("axis data stands twice") != std::string::npos);
+  BOOST_TEST(strategy("block.0.ln1", "tensor:e").find("not allowed on mesh {data: 2, tensor: 2}") != std::string::npos);
+  auto stored = [](const std::string& pattern, const std::string& spec) {
+    return refusal([&](Plan& p) { p.stored = {{pattern, ShardingSpec::parse(spec).value()}}; });
+  };
+  BOOST_TEST(stored("block.*.mlp.down.product", "[{data}, {tensor}, -]") == "");
+  BOOST_TEST(stored("block.0.mlp.down.product", "[{data}, -]") ==
+             "sharding [{data}, -] has 2 dims, the tensor [12,4,8] has 3 (value block.0.mlp.down.product)");
+  BOOST_TEST(stored("block.0.mlp.down.product", "[{data}, -, -] sum{tensor}") ==
+             "block.0.mlp.down.product cannot be kept partial");
+  BOOST_TEST(stored("mlp", "[-]") ==
+             "'mlp' matches no activation of the model as this device fuses it; make the plan anew for this device");
+}
+
 BOOST_AUTO_TEST_CASE(what_a_file_says_wrong_is_named_by_its_line) {
   std::string text = good_plan().to_yaml();
   size_t at = text.find("slots: \"4-7\"");
