@@ -24,6 +24,9 @@ struct PlanEstimate {
 struct PlannerServices {
   std::function<Result<PlanEstimate>(const Plan&)> estimate;
   std::function<Result<const Schedule*>(const std::string& name)> schedule;  ///< "1f1b" -> schedule/1f1b
+  /// What `estimate` says, from the first rank of every stage alone: faster by the ranks of a stage. Others may need a
+  /// little more, for uneven pieces and what crosses stages.
+  std::function<Result<PlanEstimate>(const Plan&)> preview;
 };
 
 struct PlanRequest {

@@ -211,7 +211,8 @@ std::vector<OptionRecord> parallel_records() {
   return {
       {.key = "parallel.planner.stages",
        .default_value = text("heuristic"),
-       .help = "Planner plugin that divides layers and ranks; `parallel.planner: NAME` sets both halves."},
+       .help = "Planner plugin that divides layers and ranks; `parallel.planner: NAME` sets both halves; one that "
+               "the planner has not is left to the default."},
       {.key = "parallel.planner.sharding",
        .default_value = text("heuristic"),
        .help = "Planner plugin that splits tensors within a stage."},

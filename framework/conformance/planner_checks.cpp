@@ -60,6 +60,7 @@ struct Bench {
       ALTIPLANO_ASSIGN(const Timetable timetable, self->timetable_of(plan));
       return estimate_plan(self->graph, plan, self->cluster.resized(plan.num_slots()), timetable);
     };
+    self->services.preview = self->services.estimate;
     return bench;
   }
 

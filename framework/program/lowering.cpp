@@ -36,7 +36,7 @@ Status for_each_slot(const TrainingGraph& graph, const Plan& plan, const Timetab
   ALTIPLANO_ASSIGN(ShardingAssignment assignment, assign_shardings(graph, plan));
   const LoweringContext context(graph, plan, timetable, binding, std::move(assignment), options);
   for (size_t s = 0; s < plan.stages.size(); ++s)
-    for (int i = 0; i < plan.stages[s].mesh.num_devices(); ++i)
+    for (int i = 0; i < (options.only_first_of_stage ? 1 : plan.stages[s].mesh.num_devices()); ++i)
       ALTIPLANO_RETURN_IF_ERROR(make(context, StageId(static_cast<int64_t>(s)), i));
   return Status::ok();
 }
@@ -45,15 +45,19 @@ Status for_each_slot(const TrainingGraph& graph, const Plan& plan, const Timetab
 
 Result<std::vector<Program>> lower(const TrainingGraph& graph, const Plan& plan, const Timetable& timetable,
                                    const Binding& binding, const LoweringOptions& options) {
-  std::vector<Program> programs(static_cast<size_t>(plan.num_slots()));
-  ALTIPLANO_RETURN_IF_ERROR(for_each_slot(graph, plan, timetable, binding, options,
-                                          [&](const LoweringContext& context, StageId stage, int place) -> Status {
-                                            ALTIPLANO_ASSIGN(Program program,
-                                                             RankLowering(context, stage, place).run());
-                                            const size_t rank = program.rank.index();
-                                            programs[rank] = std::move(program);
-                                            return Status::ok();
-                                          }));
+  std::vector<Program> programs;
+  if (!options.only_first_of_stage) programs.resize(static_cast<size_t>(plan.num_slots()));
+  ALTIPLANO_RETURN_IF_ERROR(for_each_slot(
+      graph, plan, timetable, binding, options,
+      [&](const LoweringContext& context, StageId stage, int place) -> Status {
+        ALTIPLANO_ASSIGN(Program program, RankLowering(context, stage, place).run());
+        const size_t rank = program.rank.index();
+        if (options.only_first_of_stage)
+          programs.push_back(std::move(program));
+        else
+          programs[rank] = std::move(program);
+        return Status::ok();
+      }));
   return programs;
 }
 

@@ -15,6 +15,8 @@ namespace altiplano {
 struct LoweringOptions {
   /// Scratch bytes of a compute instruction on the device that will run it; null: none.
   std::function<Result<int64_t>(const Program& program, const ComputeInstruction& instruction)> workspace;
+  /// Only the first rank of every stage, in order of stages: for estimates, which the other ranks change little.
+  bool only_first_of_stage = false;
   bool fetch_logits = false;  ///< V blocks end with the logits on the host (generation)
   /// Gradients are reduced in buckets of about this many bytes.
   int64_t bucket_bytes = int64_t{32} << 20;

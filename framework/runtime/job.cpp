@@ -70,6 +70,12 @@ PlannerServices services_for(const Job& job, JobDevice& device) {
     // Planners ask about more ranks than the job has when they look for a change that fits.
     return estimate_plan(*job.graph, plan, job.cluster.resized(plan.num_slots()), timetable, device.lowering());
   };
+  services.preview = [&job, &device](const Plan& plan) -> Result<PlanEstimate> {
+    ALTIPLANO_ASSIGN(Timetable timetable, build_timetable(plan));
+    LoweringOptions options = device.lowering();
+    options.only_first_of_stage = true;
+    return estimate_plan(*job.graph, plan, job.cluster.resized(plan.num_slots()), timetable, options);
+  };
   services.schedule = [](const std::string& name) { return PluginRegistry::instance().schedule(name); };
   return services;
 }
@@ -86,6 +92,17 @@ Status make_plan(Job& job, const BatchSizes& batch, JobDevice& device) {
               sharding_name = options.get_string("parallel.planner.sharding");
   ALTIPLANO_ASSIGN(const Planner* stages, PluginRegistry::instance().planner(stages_name));
   ALTIPLANO_ASSIGN(const Planner* sharding, PluginRegistry::instance().planner(sharding_name));
+  if (stages_name == sharding_name) {  // one name for both: what that planner does not plan is the default's
+    auto by_default = [&](const char* key) {
+      return PluginRegistry::instance().planner(std::get<std::string>(options.default_value(key)));
+    };
+    if (!stages->stages()) {
+      ALTIPLANO_ASSIGN(stages, by_default("parallel.planner.stages"));
+    }
+    if (!sharding->sharding()) {
+      ALTIPLANO_ASSIGN(sharding, by_default("parallel.planner.sharding"));
+    }
+  }
   if (!stages->stages())
     return invalid_argument("parallel.planner.stages: planner/{} does not plan stages", stages_name);
   if (!sharding->sharding())

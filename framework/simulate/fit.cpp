@@ -111,7 +111,7 @@ std::vector<Change> possible_changes(const PlanRequest& request, const DegreePla
 
 }  // namespace
 
-Status add_degree_sharding(const PlanRequest& request, Plan& plan) {
+Status add_given_sharding(const PlanRequest& request, Plan& plan) {
   for (size_t i = 0; const auto& [pattern, text] : request.options.get_map("sharding")) {
     const std::string where = request.options.where("sharding", i++, pattern);
     auto spec = ShardingSpec::parse(text);
@@ -125,6 +125,11 @@ Status add_degree_sharding(const PlanRequest& request, Plan& plan) {
                               request.graph->graph.value(parameters.back().value).name);
     plan.sharding.emplace_back(pattern, *spec);
   }
+  return Status::ok();
+}
+
+Status add_degree_sharding(const PlanRequest& request, Plan& plan) {
+  ALTIPLANO_RETURN_IF_ERROR(add_given_sharding(request, plan));
   int tensor = 1;
   for (const PlanStage& stage : plan.stages) tensor = std::max(tensor, stage.mesh.degree(Axis::kTensor));
   ALTIPLANO_ASSIGN(auto rules, rules_of(request.graph->graph));

@@ -25,6 +25,9 @@ Status does_not_fit(const PlanRequest& request, const DegreePlanOptions& options
 /// that searches pass over what is hopeless. The microbatch does not matter.
 bool cannot_fit(const PlanRequest& request, const DegreePlanOptions& options);
 
+/// Adds the user's `parallel.sharding` to plan.sharding; refuses specs that are none and patterns without a parameter.
+Status add_given_sharding(const PlanRequest& request, Plan& plan);
+
 /// Fills plan.sharding: the user's `parallel.sharding` first, then the tensor-parallel rule for the plan's tensor
 /// degree.
 Status add_degree_sharding(const PlanRequest& request, Plan& plan);

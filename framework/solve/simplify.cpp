@@ -141,9 +141,11 @@ class Simplifier {
       out.problem.edges.push_back(std::move(kept));
     }
     for (const LimitRow& row : rows_) add_row(row, out);
+    drop_implied_rows(out.problem);
     return out;
   }
 
+  /// Uses are counted from the least of each node, so that rows can be compared; what is left to bind goes on.
   void add_row(const LimitRow& row, SimplifiedProblem& out) const {
     LimitRow kept{row.limit, {}};
     double most = 0, size = std::abs(row.limit);
@@ -151,16 +153,51 @@ class Simplifier {
       const std::vector<int>& left = left_[to_index(term.node)];
       LimitTerm uses{out.node_of[to_index(term.node)], {}};
       for (int k : left) uses.use.push_back(term.use[to_index(k)]);
-      const double high = *std::max_element(uses.use.begin(), uses.use.end());
-      size += std::abs(high);
-      if (left.size() == 1 || high == *std::min_element(uses.use.begin(), uses.use.end())) {
-        kept.limit -= high;
-        continue;
-      }
-      most += high;
+      const auto [low, high] = std::minmax_element(uses.use.begin(), uses.use.end());
+      const double least = *low, spread = *high - *low;
+      size += std::abs(*high);
+      kept.limit -= least;
+      if (spread == 0) continue;
+      for (double& use : uses.use) use -= least;
+      most += spread;
       kept.terms.push_back(std::move(uses));
     }
-    if (most - kept.limit > 1e-12 * size) out.problem.rows.push_back(std::move(kept));
+    if (most - kept.limit <= 1e-12 * size) return;
+    kept.limit += 1e-12 * size;  // what rounding took from a limit that fits exactly
+    out.problem.rows.push_back(std::move(kept));
+  }
+
+  /// Rows that another implies: a limit no smaller for uses that are nowhere larger. The first of equals stays.
+  static void drop_implied_rows(ChoiceProblem& problem) {
+    const size_t num_nodes = problem.nodes.size();
+    std::vector<std::vector<const std::vector<double>*>> uses;  // by row and node; null: none
+    std::vector<char> repeats;                                  // a node twice in a row: not compared
+    for (const LimitRow& row : problem.rows) {
+      uses.emplace_back(num_nodes, nullptr);
+      repeats.push_back(0);
+      for (const LimitTerm& term : row.terms) {
+        repeats.back() = repeats.back() || uses.back()[to_index(term.node)] != nullptr;
+        uses.back()[to_index(term.node)] = &term.use;
+      }
+    }
+    auto implies = [&](size_t q, size_t r) {
+      if (repeats[q] || repeats[r] || problem.rows[q].limit > problem.rows[r].limit) return false;
+      for (size_t v = 0; v < num_nodes; ++v) {
+        if (uses[r][v] == nullptr) continue;
+        if (uses[q][v] == nullptr) return false;
+        for (size_t k = 0; k < uses[r][v]->size(); ++k)
+          if ((*uses[r][v])[k] > (*uses[q][v])[k]) return false;
+      }
+      return true;
+    };
+    std::vector<LimitRow> kept;
+    for (size_t r = 0; r < problem.rows.size(); ++r) {
+      bool is_implied = false;
+      for (size_t q = 0; q < problem.rows.size() && !is_implied; ++q)
+        is_implied = q != r && implies(q, r) && (q < r || !implies(r, q));
+      if (!is_implied) kept.push_back(problem.rows[r]);
+    }
+    problem.rows = std::move(kept);
   }
 
   std::vector<std::vector<double>> nodes_;

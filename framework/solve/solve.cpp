@@ -91,7 +91,7 @@ class Solver {
   double allowed_gap() const { return std::max(options_.gap * (1 + 1e-9), 1e-9); }
 
   bool is_closed(const SearchOutcome& outcome) const {
-    if (outcome.choices.empty()) return outcome.bound == kForbidden;
+    if (outcome.value == kForbidden) return outcome.bound == kForbidden;
     return outcome.value - outcome.bound <= allowed_gap() * std::abs(outcome.value);
   }
 
@@ -120,7 +120,7 @@ class Solver {
       solution_.cost = cost_of(original_, solution_.choices);
     }
     solution_.bound = outcome.bound;
-    solution_.excess = least.value * row_scale_;
+    solution_.excess = least.value == kForbidden ? kForbidden : largest_excess(original_, solution_.choices);
     solution_.excess_bound = least.bound * row_scale_;
     if (least.value == kForbidden && least.bound == kForbidden)
       solution_.kind = SolveKind::kForbiddenAll;

@@ -81,6 +81,19 @@ BOOST_AUTO_TEST_CASE(simplifying_keeps_the_minimum_and_restores_choices_of_equal
   }
 }
 
+BOOST_AUTO_TEST_CASE(rows_that_another_implies_are_dropped) {
+  ChoiceProblem problem;
+  problem.nodes = {{1, 2}, {2, 1}};
+  problem.edges = {{0, 1, {0, 5, 5, 0}}};
+  // Above the least of each node the uses are {0, 4} {3, 0} within 3, {0, 3} {2, 0} within 4, {0, 5} within 4.
+  problem.rows = {{6, {{0, {1, 5}}, {1, {5, 2}}}}, {5, {{0, {1, 4}}, {1, {2, 0}}}}, {4, {{0, {0, 5}}}}};
+  const SimplifiedProblem simple = simplify(problem);
+  BOOST_REQUIRE(simple.problem.rows.size() == 2u);
+  BOOST_TEST(simple.problem.rows[0].limit == 3, boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(simple.problem.rows[1].limit == 4, boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(simple.problem.rows[1].terms.size() == 1u);
+}
+
 BOOST_AUTO_TEST_CASE(dominated_choices_and_edges_that_are_sums_leave_nothing_to_decide) {
   ChoiceProblem problem;
   problem.nodes = {{1, 2}, {5, 0, 3}};

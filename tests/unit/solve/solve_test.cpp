@@ -162,3 +162,17 @@ BOOST_AUTO_TEST_CASE(problems_without_meaning_are_refused_with_their_numbers) {
   problem.rows = {{1, {{1, {1, 2}}}}};
   BOOST_TEST(problem.verify().message() == "row 0 has 2 uses for the 1 choices of node 1");
 }
+
+BOOST_AUTO_TEST_CASE(nothing_to_choose_is_solved_at_once) {
+  ChoiceProblem problem;
+  problem.nodes = {{3}, {4}};
+  problem.edges = {{0, 1, {5}}};
+  problem.rows = {{2, {{0, {1}}, {1, {1}}}}};
+  const Solution solution = solve(problem);
+  BOOST_TEST(to_string(solution.kind) == std::string("optimal"));
+  BOOST_TEST(solution.cost == 12);
+  problem.rows[0].limit = 1;
+  const Solution tight = solve(problem);
+  BOOST_TEST(to_string(tight.kind) == std::string("infeasible"));
+  BOOST_TEST(tight.excess == 1, boost::test_tools::tolerance(1e-9));
+}

@@ -1,0 +1,51 @@
+#pragma once
+// Dividing layers and devices into pipeline stages by dynamic programming, after Alpa (Zheng et al., OSDI 2022, section
+// 5) and TeraPipe (Li et al., ICML 2021): for every bound on the slowest stage, the least sum of stages that keep it,
+// over layers x devices left x stages left. Stages are contiguous, take all devices, and may differ in what they take.
+//
+// The time of a step with B microbatches: sum of all stages and cuts + (B - 1) x the slowest stage + what the first
+// stage does once per step, since it is the last to finish its backward.
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "framework/base/units.hpp"
+
+namespace altiplano {
+
+/// One stage with its layers and devices.
+struct StagePrice {
+  double microbatch = 0;  ///< seconds of forward and backward of one microbatch
+  double step = 0;        ///< seconds once per step: gradients and update
+};
+
+struct StageQuestion {
+  int layers = 1;
+  int devices = 1;
+  int microbatches = 1;
+  int least_stages = 1, most_stages = 1;
+  std::vector<int> option_devices;  ///< devices that each way to run a stage takes; ways may take equally many
+  std::vector<double> cuts;         ///< [l]: seconds that a cut before layer l adds to a step, once; empty: free
+  /// Layers first .. end-1 run in way `option`, with `stages_left` stages from this one to the last (it decides how
+  /// many microbatches are in flight). Nothing: not possible, not enough memory.
+  std::function<std::optional<StagePrice>(int first, int end, int option, int stages_left)> price;
+};
+
+struct ChosenStage {
+  int first = 0, end = 0, option = 0;
+  auto operator<=>(const ChosenStage&) const = default;
+};
+
+struct StageAnswer {
+  std::vector<ChosenStage> stages;
+  double seconds = 0;
+};
+
+/// The least time, among equals the fewest stages. Nothing when no division is possible. Exact.
+/// O(bounds x stages x layers^2 x devices x options); bounds: distinct times of stages that may be the slowest.
+std::optional<StageAnswer> divide_into_stages(const StageQuestion& question);
+
+/// The time of a step divided so; nothing when a stage is not possible.
+std::optional<double> seconds_of(const StageQuestion& question, const std::vector<ChosenStage>& stages);
+
+}  // namespace altiplano
