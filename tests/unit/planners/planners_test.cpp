@@ -24,7 +24,12 @@ const PlannerServices& services() {
       [](const Plan& plan) -> Result<PlanEstimate> {
         return estimate_plan(graph(), plan, test_cluster(plan.num_slots()), make_timetable(plan));
       },
-      [](const std::string& name) { return PluginRegistry::instance().schedule(name); }};
+      [](const std::string& name) { return PluginRegistry::instance().schedule(name); },
+      [](const Plan& plan) -> Result<PlanEstimate> {
+        LoweringOptions options;
+        options.only_first_of_stage = true;
+        return estimate_plan(graph(), plan, test_cluster(plan.num_slots()), make_timetable(plan), options);
+      }};
   return services;
 }
 
@@ -131,8 +136,77 @@ BOOST_AUTO_TEST_CASE(heuristic_keeps_the_degrees_the_user_fixed) {
 }
 
 BOOST_AUTO_TEST_CASE(equal_requests_give_equal_plans) {
-  for (const char* planner : {"manual", "heuristic"})
+  for (const char* planner : {"manual", "heuristic", "dp"})
     BOOST_TEST(plan_with(planner, Request(4).value)->to_yaml() == plan_with(planner, Request(4).value)->to_yaml());
+}
+
+BOOST_AUTO_TEST_CASE(dp_keeps_what_the_user_fixed) {
+  auto degrees =
+      plan_with("dp", Request(8, {{"tensor_parallel_size", int64_t{2}}, {"pipeline_parallel_size", int64_t{2}}}).value);
+  BOOST_REQUIRE_MESSAGE(degrees.is_ok(), degrees.status().to_string());
+  BOOST_TEST(degrees_of(*degrees) == "2 stages of {data: 2, tensor: 2}");
+  auto split = plan_with("dp", Request(2, {{"pipeline.split", std::vector<int64_t>{1, 3}}}).value);
+  BOOST_REQUIRE_MESSAGE(split.is_ok(), split.status().to_string());
+  BOOST_TEST((split->stages[0].layers == std::vector<std::string>{"embedding", "block.0"}));
+  Request sizes(4, {{"schedule", std::string("gpipe")}, {"zero_stage", int64_t{0}}});
+  sizes.value.microbatch = 2;
+  auto plan = plan_with("dp", sizes.value);
+  BOOST_REQUIRE_MESSAGE(plan.is_ok(), plan.status().to_string());
+  BOOST_TEST(plan->schedule == "gpipe");
+  BOOST_TEST(plan->microbatch == 2);
+  BOOST_TEST(plan->stages[0].zero == 0);
+  BOOST_TEST(
+      plan_with("dp", Request(6, {{"tensor_parallel_size", int64_t{4}}}).value).status().message() ==
+      "parallel.tensor_parallel_size: 4 does not divide 6 ranks; start a multiple of 4, or let the planner choose");
+}
+
+// The rules' own answers are not among the candidates.
+BOOST_AUTO_TEST_CASE(dp_is_predicted_no_slower_than_the_rules_for_any_memory) {
+  auto rules = plan_with("heuristic", Request(4).value);
+  BOOST_REQUIRE(rules.is_ok());
+  const Bytes most = peak_of(*rules);
+  for (double share : {4.0, 1.1, 0.7, 0.5, 0.35}) {
+    const Bytes memory(static_cast<int64_t>(share * static_cast<double>(most.value)));
+    auto by_rules = plan_with("heuristic", Request(4, {}, memory).value);
+    auto searched = plan_with("dp", Request(4, {}, memory).value);
+    BOOST_TEST_CONTEXT(to_string(memory)) {
+      if (by_rules.is_ok()) BOOST_REQUIRE_MESSAGE(searched.is_ok(), searched.status().to_string());
+      if (!searched.is_ok()) continue;
+      BOOST_TEST((peak_of(*searched) <= memory));
+      if (by_rules.is_ok())
+        BOOST_TEST(services().estimate(*searched)->prediction.step.value <=
+                   1.005 * services().estimate(*by_rules)->prediction.step.value);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(too_little_memory_for_any_sharding_is_told_with_what_lacks) {
+  const Status dp = plan_with("dp", Request(2, {}, Bytes(4096)).value).status();
+  BOOST_TEST((dp.code() == StatusCode::kInfeasible), dp.to_string());
+  Plan plan = *plan_with("manual", Request(2).value);
+  plan.sharding.clear();
+  auto ilp = PluginRegistry::instance().planner("ilp");
+  BOOST_REQUIRE(ilp.is_ok());
+  BOOST_TEST(((*ilp)->stages() == nullptr));
+  const Status status = (*ilp)->sharding()->plan_sharding(Request(2, {}, Bytes(4096)).value, plan);
+  BOOST_TEST((status.code() == StatusCode::kInfeasible), status.to_string());
+  BOOST_TEST(status.message().starts_with("no feasible plan: whatever the sharding, a rank needs "), status.message());
+}
+
+BOOST_AUTO_TEST_CASE(ilp_keeps_the_storage_that_the_job_file_gives) {
+  Request request(
+      4, {{"sharding", StringMap{{"block.*.mlp.up.weight", "[{tensor}, -]"}}}, {"tensor_parallel_size", int64_t{2}}});
+  Plan plan = *plan_with("manual", Request(4, {{"tensor_parallel_size", int64_t{2}}}).value);
+  plan.sharding.clear();
+  auto ilp = PluginRegistry::instance().planner("ilp");
+  BOOST_REQUIRE(ilp.is_ok());
+  const Status status = (*ilp)->sharding()->plan_sharding(request.value, plan);
+  BOOST_REQUIRE_MESSAGE(status.is_ok(), status.to_string());
+  for (int i = 0; i < 4; ++i) {
+    const ShardingSpec* spec = plan.find_spec(fmt::format("block.{}.mlp.up.weight", i));
+    BOOST_REQUIRE(spec != nullptr);
+    BOOST_TEST(spec->to_string() == "[{tensor}, -]");
+  }
 }
 
 BOOST_AUTO_TEST_CASE(what_does_not_fit_names_the_smallest_change_that_would) {

@@ -1,0 +1,226 @@
+#include "plugins/planners/dp/dp_candidates.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "framework/search/stage_program.hpp"
+#include "framework/simulate/fit.hpp"
+#include "plugins/planners/dp/dp_costs.hpp"
+
+namespace altiplano {
+
+namespace {
+
+/// Sizes of microbatches tried per degrees, and the work up to which stages of unlike tensor degrees are tried.
+constexpr size_t kMostSizes = 8;
+constexpr double kMostMixedWork = 2e7;
+/// Sums over layers may say more than a program takes; what does not fit after all is found out when it is planned
+/// completely.
+constexpr double kMemorySlack = 1.15;
+
+std::vector<int> divisors(int64_t number, int64_t most) {
+  std::vector<int> out;
+  for (int64_t i = 1; i <= std::min(number, most); ++i)
+    if (number % i == 0) out.push_back(static_cast<int>(i));
+  return out;
+}
+
+using Frontiers = std::map<int, std::vector<LayerCosts>>;  ///< by tensor degree
+
+class Candidates {
+ public:
+  Candidates(const PlanRequest& request, const GraphFacts& facts)
+      : request_(request), facts_(facts), cut_bytes_(bytes_across_cuts(*request.graph, facts)) {
+    auto given = [&](const char* key) {
+      return request.options.has(key) ? static_cast<int>(request.options.get_int(key)) : 0;
+    };
+    data_ = given("data_parallel_size");
+    tensor_ = given("tensor_parallel_size");
+    pipeline_ = given("pipeline_parallel_size");
+    if (request.options.has("pipeline.split") && pipeline_ == 0)
+      pipeline_ = static_cast<int>(request.options.get_ints("pipeline.split").size());
+  }
+
+  Result<std::vector<DpCandidate>> run() {
+    const int fixed = std::max(1, data_) * std::max(1, tensor_) * std::max(1, pipeline_);
+    if (request_.num_ranks % fixed != 0 || (data_ && tensor_ && pipeline_ && fixed != request_.num_ranks))
+      return no_such_degrees(fixed);
+    for (int data : divisors(request_.num_ranks, request_.num_ranks)) {
+      if ((data_ > 0 && data != data_) || request_.global_batch % data != 0) continue;
+      ALTIPLANO_RETURN_IF_ERROR(add_for_data(data));
+    }
+    std::stable_sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+    return std::move(found_);
+  }
+
+ private:
+  /// Names the first degree given, which is one the user can change.
+  Status no_such_degrees(int product) const {
+    std::string key, words;
+    int num_given = 0;
+    for (const auto& [name, degree] :
+         {std::pair("data_parallel_size", data_), std::pair("tensor_parallel_size", tensor_),
+          std::pair("pipeline_parallel_size", pipeline_)}) {
+      if (degree == 0) continue;
+      if (num_given++ == 0) key = name;
+      words += fmt::format("{}{} {}", words.empty() ? "" : " x ", name, degree);
+    }
+    return invalid_argument("{}: {} does not divide {} ranks; start a multiple of {}, or let the planner choose",
+                            request_.options.where(key),
+                            num_given == 1 ? std::to_string(product) : fmt::format("{} = {}", words, product),
+                            request_.num_ranks, product);
+  }
+
+  Status add_for_data(int data) {
+    const int units = request_.num_ranks / data;
+    std::vector<int> tensors;
+    for (int tensor : divisors(units, request_.cluster->devices_per_node()))
+      if (tensor_ == 0 || tensor == tensor_) tensors.push_back(tensor);
+    if (tensor_ > 0 && tensors.empty()) tensors = {tensor_};
+    const std::vector<int64_t> sizes = microbatch_sizes(data);
+    if (sizes.empty()) return Status::ok();
+    Frontiers costs;
+    for (int tensor : tensors) {
+      const MeshShape mesh{{{Axis::kData, data}, {Axis::kTensor, tensor}}};
+      auto of_mesh = LayerCosts::frontier(request_, facts_, mesh, sizes.front(), sizes.back());
+      if (!of_mesh.is_ok()) return of_mesh.status();
+      costs.emplace(tensor, std::move(*of_mesh));
+    }
+    for (int64_t size : sizes) {
+      for (int tensor : tensors) divide(data, size, {tensor}, costs);
+      if (tensors.size() > 1 && mixed_work(units, 4 * tensors.size()) <= kMostMixedWork)
+        divide(data, size, tensors, costs);
+    }
+    return Status::ok();
+  }
+
+  double mixed_work(int units, size_t options) const {
+    const double layers = static_cast<double>(request_.graph->graph.layers().size());
+    const double stages = std::min<double>(layers, units);
+    const double o = static_cast<double>(options);
+    return layers * layers * o * stages * layers * layers * units * o;
+  }
+
+  /// Samples per replica, ascending: what the job file says, or divisors of a replica's share, the small ones first to
+  /// go when many.
+  std::vector<int64_t> microbatch_sizes(int data) const {
+    const int64_t share = request_.global_batch / data;
+    if (request_.microbatch > 0)
+      return share % request_.microbatch == 0 ? std::vector<int64_t>{request_.microbatch} : std::vector<int64_t>{};
+    if (request_.accumulation > 0)
+      return share % request_.accumulation == 0 ? std::vector<int64_t>{share / request_.accumulation}
+                                                : std::vector<int64_t>{};
+    std::vector<int64_t> sizes;
+    for (int64_t number = 1; number <= std::min<int64_t>(share, Plan::kMostMicrobatches); ++number)
+      if (share % number == 0) sizes.push_back(share / number);
+    std::reverse(sizes.begin(), sizes.end());
+    while (sizes.size() > kMostSizes) {  // thin out evenly, the ends stay
+      std::vector<int64_t> fewer;
+      for (size_t i = 0; i < sizes.size(); ++i)
+        if (i % 2 == 0 || i + 1 == sizes.size()) fewer.push_back(sizes[i]);
+      sizes = std::move(fewer);
+    }
+    return sizes;
+  }
+
+  int in_flight(int microbatches, int stages_left) const {
+    const std::string schedule = request_.options.get_string("schedule");
+    return schedule == "auto" || schedule == "1f1b" ? std::min(microbatches, stages_left) : microbatches;
+  }
+
+  void divide(int data, int64_t size, const std::vector<int>& tensors, const Frontiers& costs) {
+    const int units = request_.num_ranks / data, unit = tensors.size() == 1 ? tensors[0] : 1;
+    StageQuestion question;
+    question.layers = static_cast<int>(request_.graph->graph.layers().size());
+    question.devices = units / unit;
+    question.microbatches = static_cast<int>(request_.global_batch / data / size);
+    question.most_stages = pipeline_ > 0 ? pipeline_ : question.devices;
+    question.least_stages = std::max(1, pipeline_);
+    std::vector<int> tensor_of;  // by option: a tensor degree and a point of its frontier
+    std::vector<const LayerCosts*> costs_of;
+    for (int tensor : tensors)
+      for (const LayerCosts& point : costs.at(tensor)) {
+        question.option_devices.push_back(tensor / unit);
+        tensor_of.push_back(tensor);
+        costs_of.push_back(&point);
+      }
+    question.cuts = cut_seconds(request_, cut_bytes_, {{{Axis::kData, data}, {Axis::kTensor, tensors.back()}}}, size);
+    const double limit = kMemorySlack * static_cast<double>(request_.memory_per_rank.value);
+    question.price = [&](int first, int end, int option, int left) -> std::optional<StagePrice> {
+      const LayerCosts& of = *costs_of[static_cast<size_t>(option)];
+      if (of.bytes(first, end, size, in_flight(question.microbatches, left)) > limit) return std::nullopt;
+      return StagePrice{of.microbatch_seconds(first, end, size), of.step_seconds(first, end)};
+    };
+    if (units % unit != 0 || question.least_stages > std::min(question.layers, question.devices)) return;
+    if (request_.options.has("pipeline.split")) return take_split(data, size, tensor_of, question);
+    if (auto answer = divide_into_stages(question)) take(data, size, tensor_of, *answer);
+  }
+
+  void take(int data, int64_t size, const std::vector<int>& tensor_of, const StageAnswer& answer) {
+    DpCandidate candidate{data, size, {}, answer.seconds};
+    for (const ChosenStage& stage : answer.stages)
+      candidate.stages.push_back({stage.first, stage.end, tensor_of[static_cast<size_t>(stage.option)]});
+    found_.push_back(std::move(candidate));
+  }
+
+  /// The job file's own split, with one tensor degree and point of the frontier for all.
+  void take_split(int data, int64_t size, const std::vector<int>& tensor_of, const StageQuestion& question) {
+    if (question.devices != pipeline_ || question.option_devices[0] != 1) return;
+    auto split = split_layers(request_.graph->graph, pipeline_, request_.options.get_ints("pipeline.split"));
+    if (!split.is_ok()) return;
+    for (int option = 0; option < static_cast<int>(tensor_of.size()); ++option) {
+      StageAnswer answer;
+      int first = 0;
+      for (const auto& layers : *split) {
+        answer.stages.push_back({first, first + static_cast<int>(layers.size()), option});
+        first = answer.stages.back().end;
+      }
+      const auto seconds = seconds_of(question, answer.stages);
+      if (!seconds) continue;
+      answer.seconds = *seconds;
+      return take(data, size, tensor_of, answer);
+    }
+  }
+
+  const PlanRequest& request_;
+  const GraphFacts& facts_;
+  std::vector<double> cut_bytes_;
+  int data_ = 0, tensor_ = 0, pipeline_ = 0;
+  std::vector<DpCandidate> found_;
+};
+
+}  // namespace
+
+Result<std::vector<DpCandidate>> dp_candidates(const PlanRequest& request, const GraphFacts& facts) {
+  return Candidates(request, facts).run();
+}
+
+Plan dp_plan(const PlanRequest& request, const DpCandidate& candidate, const std::string& planner) {
+  const TrainingGraph& training = *request.graph;
+  const DegreePlanOptions options = degree_options(request, planner);
+  Plan plan;
+  plan.model_name = training.graph.name;
+  plan.graph_fingerprint = training.fingerprint;
+  plan.cluster_shape = request.cluster->shape_text();
+  plan.cluster_fingerprint = request.cluster->fingerprint();
+  plan.global_batch = request.global_batch;
+  plan.microbatch = candidate.microbatch;
+  plan.num_microbatches = static_cast<int>(request.global_batch / candidate.data / candidate.microbatch);
+  plan.schedule = options.schedule;
+  plan.compute_dtype = training.compute_dtype;
+  plan.planner = planner;
+  int slot = 0;
+  for (const DpStage& from : candidate.stages) {
+    PlanStage stage;
+    stage.name = fmt::format("s{}", plan.stages.size());
+    for (int l = from.first; l < from.end; ++l) stage.layers.push_back(training.graph.layers()[static_cast<size_t>(l)]);
+    stage.mesh.axes = {{Axis::kData, candidate.data}, {Axis::kTensor, from.tensor}};
+    for (int i = 0; i < candidate.data * from.tensor; ++i) stage.slots.emplace_back(slot++);
+    stage.zero = options.zero;
+    plan.sequence_parallel = plan.sequence_parallel || (options.sequence_parallel && from.tensor > 1);
+    plan.stages.push_back(std::move(stage));
+  }
+  return plan;
+}
+
+}  // namespace altiplano

@@ -1,0 +1,65 @@
+#include <algorithm>
+#include <optional>
+
+#include "framework/api/planner.hpp"
+#include "framework/api/register.hpp"
+#include "framework/simulate/fit.hpp"
+#include "framework/simulate/search_sharding.hpp"
+#include "plugins/planners/dp/dp_candidates.hpp"
+
+namespace altiplano {
+namespace {
+
+/// Candidates that are planned completely, and plans that fit after which no more are tried.
+constexpr size_t kMostTried = 24, kEnoughFit = 6;
+/// What the dynamic program says and what the estimate of the whole plan says differ by less than this.
+constexpr double kTrust = 1.05;
+
+class DpPlanner : public Planner, public StagePlanner, public ShardingPlanner {
+ public:
+  const StagePlanner* stages() const noexcept override { return this; }
+  const ShardingPlanner* sharding() const noexcept override { return this; }
+
+  Result<Plan> plan_stages(const PlanRequest& request) const noexcept override {
+    ALTIPLANO_ASSIGN(const GraphFacts facts, GraphFacts::of(*request.graph));
+    ALTIPLANO_ASSIGN(const auto candidates, dp_candidates(request, facts));
+    std::optional<Plan> best;
+    size_t num_tried = 0, num_fit = 0;
+    Status refusal;
+    for (const DpCandidate& candidate : candidates) {
+      if (num_tried++ == kMostTried || num_fit == kEnoughFit) break;
+      if (best && candidate.seconds > kTrust * best->predicted.step.value) break;
+      Plan plan = dp_plan(request, candidate, "planner/dp");
+      if (Status status = search_sharding(request, plan, true); !status.is_ok()) {
+        if (refusal.is_ok()) refusal = status;
+        continue;
+      }
+      ++num_fit;
+      if (!best || plan.predicted.step < best->predicted.step) best = std::move(plan);
+    }
+    if (!best) return refusal.is_ok() ? nothing_fits(request) : refusal;
+    best->sharding.clear();
+    best->strategies.clear();
+    best->stored.clear();
+    return std::move(*best);
+  }
+
+  Status plan_sharding(const PlanRequest& request, Plan& plan) const noexcept override {
+    return search_sharding(request, plan);
+  }
+
+ private:
+  static Status nothing_fits(const PlanRequest& request) {
+    return infeasible(
+        "no feasible plan: no division of {} layers over {} ranks keeps within {} per rank. Take more ranks, more "
+        "memory, or a smaller global batch",
+        request.graph->graph.layers().size(), request.num_ranks, to_string(request.memory_per_rank));
+  }
+};
+
+}  // namespace
+}  // namespace altiplano
+
+ALTIPLANO_REGISTER_PLUGIN(
+    altiplano::Planner, altiplano::DpPlanner, "planner/dp", ALTIPLANO_PLUGIN_VERSION, 0,
+    "degrees, stages, microbatches and shardings by one predicted time: dynamic program over layers and devices")
