@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "framework/base/plural.hpp"
 #include "framework/search/stage_program.hpp"
 #include "framework/simulate/fit.hpp"
 #include "plugins/planners/dp/dp_costs.hpp"
@@ -65,10 +66,11 @@ class Candidates {
       if (num_given++ == 0) key = name;
       words += fmt::format("{}{} {}", words.empty() ? "" : " x ", name, degree);
     }
-    return invalid_argument("{}: {} does not divide {} ranks; start a multiple of {}, or let the planner choose",
-                            request_.options.where(key),
-                            num_given == 1 ? std::to_string(product) : fmt::format("{} = {}", words, product),
-                            request_.num_ranks, product);
+    return invalid_argument(
+        "{}: {} does not divide {}; start it with -n {} or a multiple (`altiplano launch -n {}` trains), or let the "
+        "planner choose",
+        request_.options.where(key), num_given == 1 ? std::to_string(product) : fmt::format("{} = {}", words, product),
+        counted(request_.num_ranks, "rank"), product, product);
   }
 
   Status add_for_data(int data) {

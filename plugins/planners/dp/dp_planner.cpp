@@ -3,6 +3,7 @@
 
 #include "framework/api/planner.hpp"
 #include "framework/api/register.hpp"
+#include "framework/base/plural.hpp"
 #include "framework/simulate/fit.hpp"
 #include "framework/simulate/search_sharding.hpp"
 #include "plugins/planners/dp/dp_candidates.hpp"
@@ -51,9 +52,10 @@ class DpPlanner : public Planner, public StagePlanner, public ShardingPlanner {
  private:
   static Status nothing_fits(const PlanRequest& request) {
     return infeasible(
-        "no feasible plan: no division of {} layers over {} ranks keeps within {} per rank. Take more ranks, more "
+        "no feasible plan: no division of {} over {} keeps within {} per rank. Take more ranks, more "
         "memory, or a smaller global batch",
-        request.graph->graph.layers().size(), request.num_ranks, to_string(request.memory_per_rank));
+        counted(static_cast<int64_t>(request.graph->graph.layers().size()), "layer"),
+        counted(request.num_ranks, "rank"), to_string(request.memory_per_rank));
   }
 };
 

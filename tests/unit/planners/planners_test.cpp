@@ -157,7 +157,8 @@ BOOST_AUTO_TEST_CASE(dp_keeps_what_the_user_fixed) {
   BOOST_TEST(plan->stages[0].zero == 0);
   BOOST_TEST(
       plan_with("dp", Request(6, {{"tensor_parallel_size", int64_t{4}}}).value).status().message() ==
-      "parallel.tensor_parallel_size: 4 does not divide 6 ranks; start a multiple of 4, or let the planner choose");
+      "parallel.tensor_parallel_size: 4 does not divide 6 ranks; start it with -n 4 or a multiple (`altiplano launch "
+      "-n 4` trains), or let the planner choose");
 }
 
 // The rules' own answers are not among the candidates.
