@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(a_shared_memory_file_system_that_is_too_small_is_refused_wi
   BOOST_TEST(run.wait() == 2, run.output());
   const std::string last = last_line(run.output());
   BOOST_TEST(has(last, "error: rank 0 ("), last);
-  BOOST_TEST(has(last, "failed with exit code 2 while starting: comm/shm needs 8.0 MiB in /dev/shm, has 1.0 MiB; "),
+  BOOST_TEST(has(last, "failed with exit code 2 while starting: comm/shm needs 8.9 MiB in /dev/shm, has 1.0 MiB; "),
              last);
   BOOST_TEST(!has(run.output(), "step: "), run.output());
   job.check_nothing_left("run");
