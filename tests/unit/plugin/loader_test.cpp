@@ -1,11 +1,11 @@
 // Every wrong plugin of tests/fixtures/plugins gets the refusal a person would see, and the process goes on.
-#include "framework/api/device.hpp"
 #include "framework/plugin/loader.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 #include <fstream>
 
+#include "framework/api/device.hpp"
 #include "framework/api/fingerprint.hpp"
 #include "tests/support/temporary_directory.hpp"
 
