@@ -73,7 +73,8 @@ struct alignas(64) MeetingPost {
   int64_t count;
   int32_t root;
   uint8_t kind, reduce, dtype;
-  std::array<std::byte, kPostBytes> payload;  ///< the data itself when it fits, else the names of its buffers
+  alignas(
+      16) std::array<std::byte, kPostBytes> payload;  ///< the data itself when it fits, else the names of its buffers
 };
 
 /// A member's place in the meetings of one group and stream. The posts take turns: nobody is ever two calls ahead.
