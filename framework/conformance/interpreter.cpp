@@ -4,6 +4,7 @@
 
 #include "framework/base/random.hpp"
 #include "framework/kernels/element.hpp"
+#include "framework/runtime/device_buffers.hpp"
 
 namespace altiplano::conformance {
 namespace {
@@ -21,30 +22,6 @@ std::vector<double> from_bytes(DType dtype, const std::vector<std::byte>& bytes)
   for (size_t i = 0; i < values.size(); ++i) values[i] = load_element(dtype, bytes.data() + i * size);
   return values;
 }
-
-int64_t bytes_of(const OperandLayout& layout) {
-  return num_elements(layout.extents) * size_of(layout.dtype);
-}
-
-/// Buffers of a device for as long as the object lives.
-class DeviceBuffers {
- public:
-  explicit DeviceBuffers(Device& device) : device_(device) {}
-  DeviceBuffers(const DeviceBuffers&) = delete;
-  DeviceBuffers& operator=(const DeviceBuffers&) = delete;
-  ~DeviceBuffers() {
-    for (void* buffer : buffers_) device_.free(buffer);
-  }
-  Result<void*> add(int64_t bytes) {
-    ALTIPLANO_ASSIGN(void* buffer, device_.allocate(bytes));
-    buffers_.push_back(buffer);
-    return buffer;
-  }
-
- private:
-  Device& device_;
-  std::vector<void*> buffers_;
-};
 
 Result<Tensor> read_back(Device& device, const OperandLayout& layout, const void* buffer) {
   std::vector<std::byte> bytes(static_cast<size_t>(bytes_of(layout)));

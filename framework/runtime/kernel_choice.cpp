@@ -10,6 +10,7 @@
 #include "framework/base/text.hpp"
 #include "framework/checkpoint/restore.hpp"
 #include "framework/launch/rank_environment.hpp"
+#include "framework/runtime/device_buffers.hpp"
 
 namespace altiplano {
 namespace {
@@ -32,30 +33,6 @@ double since(Clock::time_point begin) {
 double median_of(std::vector<double> values) {
   std::ranges::sort(values);
   return values[values.size() / 2];
-}
-
-/// Memory of a device while it lives.
-class DeviceMemory {
- public:
-  explicit DeviceMemory(Device& device) : device_(device) {}
-  DeviceMemory(const DeviceMemory&) = delete;
-  DeviceMemory& operator=(const DeviceMemory&) = delete;
-  ~DeviceMemory() {
-    for (void* memory : all_) device_.free(memory);
-  }
-  Result<void*> take(int64_t bytes) {
-    ALTIPLANO_ASSIGN(void* memory, device_.allocate(bytes));
-    all_.push_back(memory);
-    return memory;
-  }
-
- private:
-  Device& device_;
-  std::vector<void*> all_;
-};
-
-int64_t bytes_of(const OperandLayout& operand) {
-  return num_elements(operand.extents) * size_of(operand.dtype);
 }
 
 /// One form under test.
@@ -93,13 +70,13 @@ class FormRace {
       workspace = std::max(workspace, made->workspace_bytes());
       candidates_.push_back({form, std::move(made), {}});
     }
-    ALTIPLANO_ASSIGN(workspace_, memory_.take(workspace));
+    ALTIPLANO_ASSIGN(workspace_, memory_.add(workspace));
     for (const OperandLayout& operand : kernel_.request.inputs) {
-      ALTIPLANO_ASSIGN(void* memory, memory_.take(bytes_of(operand)));
+      ALTIPLANO_ASSIGN(void* memory, memory_.add(bytes_of(operand)));
       inputs_.push_back(memory);
     }
     for (const OperandLayout& operand : kernel_.request.outputs) {
-      ALTIPLANO_ASSIGN(void* memory, memory_.take(bytes_of(operand)));
+      ALTIPLANO_ASSIGN(void* memory, memory_.add(bytes_of(operand)));
       outputs_.push_back(memory);
     }
     return Status::ok();
@@ -139,7 +116,7 @@ class FormRace {
 
   Device& device_;
   const FormedKernel& kernel_;
-  DeviceMemory memory_;
+  DeviceBuffers memory_;
   StepScalars scalars_;
   std::vector<Candidate> candidates_;
   std::vector<const void*> inputs_;

@@ -5,7 +5,7 @@
 
 #include "framework/cost/collective_cost.hpp"
 #include "framework/cost/compute_cost.hpp"
-#include "framework/graph/op_definition.hpp"
+#include "framework/cost/op_work.hpp"
 
 namespace altiplano {
 
@@ -16,14 +16,8 @@ constexpr double kBucketBytes = 32 << 20;
 
 double compute_price(const Cluster& cluster, const Op& op, std::span<const ValueType> inputs,
                      std::span<const ValueType> outputs) {
-  const OpDefinition& definition = OpTable::instance().get(op.kind);
-  double flops = 0;
-  if (definition.flops)
-    flops = definition.flops(inputs, outputs, op.attributes);
-  else
-    for (const ValueType& out : outputs) flops += static_cast<double>(num_elements(out.shape));
-  const DType dtype = inputs.empty() ? outputs[0].dtype : inputs[0].dtype;
-  return compute_cost(Flops(flops), operand_bytes(inputs, outputs), dtype, cluster.device).value;
+  const OpWork work = op_work(op.kind, op.attributes, inputs, outputs);
+  return compute_cost(work.flops, work.bytes, work.dtype, cluster.device).value;
 }
 
 /// One mesh and the shapes of its process groups, found once per set of axes.

@@ -4,7 +4,6 @@
 
 #include "framework/cost/collective_cost.hpp"
 #include "framework/cost/compute_cost.hpp"
-#include "framework/graph/op_definition.hpp"
 #include "framework/program/arena.hpp"
 #include "framework/simulate/simulate.hpp"
 
@@ -40,14 +39,7 @@ OpWork work_of(const Program& program, const ComputeInstruction& compute) {
     inputs.push_back({program.buffer(o.buffer).extents, program.buffer(o.buffer).dtype});
   for (const Operand& o : compute.outputs)
     outputs.push_back({program.buffer(o.buffer).extents, program.buffer(o.buffer).dtype});
-  const OpDefinition& definition = OpTable::instance().get(compute.kind);
-  double flops = 0;
-  if (definition.flops)
-    flops = definition.flops(inputs, outputs, compute.attributes);
-  else
-    for (const ValueType& out : outputs) flops += static_cast<double>(num_elements(out.shape));
-  DType dtype = inputs.empty() ? outputs[0].dtype : inputs[0].dtype;
-  return {Flops(flops), operand_bytes(inputs, outputs), dtype};
+  return op_work(compute.kind, compute.attributes, inputs, outputs);
 }
 
 Bytes bytes_of(const Program& program, const CopyInstruction& copy) {

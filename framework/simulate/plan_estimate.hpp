@@ -3,6 +3,7 @@
 // simulates the timetable. The same Program that will run, so memory is no guess; time is a first estimate from the
 // cluster's figures.
 #include "framework/api/planner.hpp"
+#include "framework/cost/op_work.hpp"
 #include "framework/program/lowering.hpp"
 
 namespace altiplano {
@@ -22,12 +23,7 @@ struct MemoryBreakdown {
 };
 MemoryBreakdown memory_of(const Program& program);
 
-/// What one op of a program computes and moves, on its local boxes.
-struct OpWork {
-  Flops flops;
-  Bytes bytes;  ///< read and written
-  DType dtype = DType::kF32;
-};
+/// Of one op of a program, on its local boxes.
 OpWork work_of(const Program& program, const ComputeInstruction& compute);
 /// Read and written.
 Bytes bytes_of(const Program& program, const CopyInstruction& copy);

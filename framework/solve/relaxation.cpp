@@ -85,20 +85,18 @@ Relaxation::Point Relaxation::evaluate_uses(const Allowed& allowed, const std::v
 }
 
 Elimination::NodeCosts Relaxation::marginals(const Allowed& allowed, const std::vector<double>& prices) {
-  const auto costs = priced(allowed, prices, 1);
-  costs_.minimise(costs);
-  auto out = costs_.min_marginals(costs);
-  const double paid = limits_paid(prices);
-  for (auto& node : out)
-    for (double& bound : node) bound -= paid;
-  return out;
+  return marginals_of(costs_, priced(allowed, prices, 1), prices);
 }
 
 Elimination::NodeCosts Relaxation::excess_marginals(const Allowed& allowed, const std::vector<double>& weights) {
-  const auto costs = priced(allowed, weights, 0);
-  uses_.minimise(costs);
-  auto out = uses_.min_marginals(costs);
-  const double paid = limits_paid(weights);
+  return marginals_of(uses_, priced(allowed, weights, 0), weights);
+}
+
+Elimination::NodeCosts Relaxation::marginals_of(Elimination& elimination, const Elimination::NodeCosts& costs,
+                                                const std::vector<double>& prices) const {
+  elimination.minimise(costs);
+  auto out = elimination.min_marginals(costs);
+  const double paid = limits_paid(prices);
   for (auto& node : out)
     for (double& bound : node) bound -= paid;
   return out;

@@ -64,6 +64,8 @@ class Relaxation {
   };
   Elimination::NodeCosts priced(const Allowed& allowed, const std::vector<double>& prices, double cost_weight) const;
   double limits_paid(const std::vector<double>& prices) const;
+  Elimination::NodeCosts marginals_of(Elimination& elimination, const Elimination::NodeCosts& costs,
+                                      const std::vector<double>& prices) const;
   Point evaluate(const Allowed& allowed, const std::vector<double>& prices);
   Point evaluate_uses(const Allowed& allowed, const std::vector<double>& weights);
   Sample sample_of(std::vector<int> choices) const;

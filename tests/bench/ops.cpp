@@ -7,6 +7,7 @@
 #include <set>
 
 #include "framework/base/text.hpp"
+#include "framework/runtime/device_buffers.hpp"
 #include "framework/runtime/kernel_choice.hpp"
 #include "framework/simulate/plan_estimate.hpp"
 #include "tests/bench/bench_job.hpp"
@@ -17,32 +18,23 @@ namespace {
 /// A kernel with operands of its own.
 class Bound {
  public:
-  Bound(Device& device, KernelRequest request) : device_(device) {
+  Bound(Device& device, KernelRequest request) : memory_(device) {
     kernel_ = require(device.make_kernel(request));
     for (const auto* side : {&request.inputs, &request.outputs})
       for (const OperandLayout& operand : *side) {
-        void* memory = take(num_elements(operand.extents) * size_of(operand.dtype));
+        void* memory = require(memory_.add(bytes_of(operand)));
         side == &request.inputs ? inputs_.push_back(memory) : outputs_.push_back(memory);
       }
-    workspace_ = take(kernel_->workspace_bytes());
-  }
-  Bound(const Bound&) = delete;
-  Bound& operator=(const Bound&) = delete;
-  ~Bound() {
-    for (void* memory : all_) device_.free(memory);
+    workspace_ = require(memory_.add(kernel_->workspace_bytes()));
   }
   void run() { require(kernel_->run({inputs_, outputs_, &scalars_, 0, workspace_})); }
 
  private:
-  void* take(int64_t bytes) {
-    all_.push_back(require(device_.allocate(bytes)));
-    return all_.back();
-  }
-  Device& device_;
+  DeviceBuffers memory_;
   std::unique_ptr<Kernel> kernel_;
   StepScalars scalars_;
   std::vector<const void*> inputs_;
-  std::vector<void*> outputs_, all_;
+  std::vector<void*> outputs_;
   void* workspace_ = nullptr;
 };
 
