@@ -72,7 +72,7 @@ enum CommCapability : uint64_t {
 struct CommOptions {
   std::chrono::milliseconds deadline{60'000};  ///< of every wait
   int64_t chunk_bytes = 1 << 18;               ///< staging chunk; small values exercise chunking in tests
-  bool check_calls = false;                    ///< compare op, dtype, count and sequence number across ranks (debug)
+  bool check_calls = false;                    ///< compare kind, dtype and count across ranks; some backends do anyway
 };
 
 class Communicator {

@@ -7,7 +7,8 @@
 
 namespace altiplano {
 
-GroupMeetings::GroupMeetings(const SegmentView& view, std::span<const int> ranks, int index, uint64_t context, int slot)
+GroupMeetings::GroupMeetings(const SegmentView& view, std::span<const int> ranks, size_t index, uint64_t context,
+                             int slot)
     : in(ranks.size()),
       out(ranks.size()),
       view_(view),
@@ -15,22 +16,22 @@ GroupMeetings::GroupMeetings(const SegmentView& view, std::span<const int> ranks
       slots_(ranks.size(), -1),
       index_(index),
       context_(context) {
-  slots_[static_cast<size_t>(index)] = slot;
-  view_.meetings(ranks_[static_cast<size_t>(index)]).contexts[static_cast<size_t>(slot)].store(context);
+  slots_[index] = slot;
+  view_.meetings(ranks_[index]).contexts[static_cast<size_t>(slot)].store(context);
 }
 
-MeetingPlace* GroupMeetings::place(int member, int lane) {
-  RankMeetings& meetings = view_.meetings(ranks_[static_cast<size_t>(member)]);
-  int& slot = slots_[static_cast<size_t>(member)];
+MeetingPlace* GroupMeetings::place(size_t member, size_t lane) {
+  RankMeetings& meetings = view_.meetings(ranks_[member]);
+  int& slot = slots_[member];
   if (slot < 0) {
     const auto found = std::find(meetings.contexts.begin(), meetings.contexts.end(), context_);
     if (found == meetings.contexts.end()) return nullptr;
     slot = static_cast<int>(found - meetings.contexts.begin());
   }
-  return &meetings.places[static_cast<size_t>(slot)][static_cast<size_t>(lane)];
+  return &meetings.places[static_cast<size_t>(slot)][lane];
 }
 
-void GroupMeetings::post(int lane, uint64_t sequence, const CollectiveCall& call, const BufferName& in_name,
+void GroupMeetings::post(size_t lane, uint64_t sequence, const CollectiveCall& call, const BufferName& in_name,
                          const BufferName& out_name) {
   MeetingPost& post = place(index_, lane)->posts[sequence & 1];
   post.count = call.count;
@@ -42,26 +43,26 @@ void GroupMeetings::post(int lane, uint64_t sequence, const CollectiveCall& call
   if (!fits_in_post(call, num_ranks)) {
     std::memcpy(post.payload.data(), &in_name, sizeof(in_name));
     std::memcpy(post.payload.data() + sizeof(in_name), &out_name, sizeof(out_name));
-  } else if (const auto bytes = static_cast<size_t>(bytes_in(call, num_ranks, index_)); bytes > 0) {
+  } else if (const auto bytes = static_cast<size_t>(bytes_in(call, num_ranks, static_cast<int>(index_))); bytes > 0) {
     std::memcpy(post.payload.data(), data_in(call), bytes);
   }
   post.sequence.store(sequence, std::memory_order_seq_cst);
 }
 
-const MeetingPost* GroupMeetings::post_of(int member, int lane, uint64_t sequence) {
+const MeetingPost* GroupMeetings::post_of(size_t member, size_t lane, uint64_t sequence) {
   const MeetingPlace* at = place(member, lane);
   if (at == nullptr) return nullptr;
   const MeetingPost& post = at->posts[sequence & 1];
   return post.sequence.load(std::memory_order_seq_cst) == sequence ? &post : nullptr;
 }
 
-void GroupMeetings::finish(int lane, uint64_t sequence) {
+void GroupMeetings::finish(size_t lane, uint64_t sequence) {
   place(index_, lane)->finished.store(sequence, std::memory_order_seq_cst);
 }
 
-bool GroupMeetings::has_finished(int member, int lane, uint64_t sequence) const {
-  const auto& places = view_.meetings(ranks_[static_cast<size_t>(member)]).places;
-  const MeetingPlace& at = places[static_cast<size_t>(slots_[static_cast<size_t>(member)])][static_cast<size_t>(lane)];
+bool GroupMeetings::has_finished(size_t member, size_t lane, uint64_t sequence) const {
+  const auto& places = view_.meetings(ranks_[member]).places;
+  const MeetingPlace& at = places[static_cast<size_t>(slots_[member])][lane];
   return at.finished.load(std::memory_order_seq_cst) >= sequence;
 }
 

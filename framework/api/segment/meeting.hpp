@@ -17,26 +17,26 @@ class GroupMeetings {
  public:
   GroupMeetings() = default;
   /// `own`: this rank's place, the `slot`-th group it created. Ranks in the group's order.
-  GroupMeetings(const SegmentView& view, std::span<const int> ranks, int index, uint64_t context, int slot);
+  GroupMeetings(const SegmentView& view, std::span<const int> ranks, size_t index, uint64_t context, int slot);
 
   /// Shows this member's part of call number `sequence` of the stream: the data, or the names of its buffers.
-  void post(int lane, uint64_t sequence, const CollectiveCall& call, const BufferName& in, const BufferName& out);
+  void post(size_t lane, uint64_t sequence, const CollectiveCall& call, const BufferName& in, const BufferName& out);
   /// nullptr: not there yet.
-  const MeetingPost* post_of(int member, int lane, uint64_t sequence);
-  void finish(int lane, uint64_t sequence);
-  bool has_finished(int member, int lane, uint64_t sequence) const;
+  const MeetingPost* post_of(size_t member, size_t lane, uint64_t sequence);
+  void finish(size_t lane, uint64_t sequence);
+  bool has_finished(size_t member, size_t lane, uint64_t sequence) const;
 
   // For the one call at a time that runs: the members' buffers as this rank reaches them.
   std::vector<const std::byte*> in;
   std::vector<std::byte*> out;
 
  private:
-  MeetingPlace* place(int member, int lane);
+  MeetingPlace* place(size_t member, size_t lane);
 
   SegmentView view_;
   std::vector<int> ranks_;
   std::vector<int> slots_;  ///< by member; -1: not found yet
-  int index_ = 0;
+  size_t index_ = 0;
   uint64_t context_ = 0;
 };
 

@@ -25,7 +25,7 @@ Status SegmentCommunicator::meet(SegmentOperation& operation) {
   const BufferName in = reachable_.name(data_in(call), bytes_in(call, num_ranks, group.index));
   BufferName out{.arena = BufferName::kEmpty};  // nobody else writes it
   if (call.kind == CollectiveKind::kAllReduce) out = reachable_.name(call.out, bytes_out(call, num_ranks));
-  group.meetings.post(static_cast<int>(operation.lane()), operation.sequence_on_lane, call, in, out);
+  group.meetings.post(operation.lane(), operation.sequence_on_lane, call, in, out);
   ring_members(group);
   return Status::ok();
 }
@@ -49,18 +49,14 @@ Status SegmentCommunicator::advance_collective(SegmentOperation& operation, bool
 }
 
 bool SegmentCommunicator::all_have_posted(const SegmentOperation& operation) const {
-  SegmentGroup& group = *operation.group;
-  for (int member = 0; member < static_cast<int>(group.ranks.size()); ++member)
-    if (group.meetings.post_of(member, static_cast<int>(operation.lane()), operation.sequence_on_lane) == nullptr)
-      return false;
+  for (size_t member = 0; member < operation.group->ranks.size(); ++member)
+    if (post_of(operation, member) == nullptr) return false;
   return true;
 }
 
 bool SegmentCommunicator::all_have_finished(const SegmentOperation& operation) const {
-  const SegmentGroup& group = *operation.group;
-  for (int member = 0; member < static_cast<int>(group.ranks.size()); ++member)
-    if (!group.meetings.has_finished(member, static_cast<int>(operation.lane()), operation.sequence_on_lane))
-      return false;
+  for (size_t member = 0; member < operation.group->ranks.size(); ++member)
+    if (!has_finished(operation, member)) return false;
   return true;
 }
 
@@ -69,10 +65,8 @@ Status SegmentCommunicator::run(SegmentOperation& operation) {
   SegmentGroup& group = *operation.group;
   const auto num_ranks = static_cast<int>(group.ranks.size());
   if (fits_in_post(operation.call, num_ranks)) {
-    for (int member = 0; member < num_ranks; ++member)
-      group.meetings.in[static_cast<size_t>(member)] =
-          group.meetings.post_of(member, static_cast<int>(operation.lane()), operation.sequence_on_lane)
-              ->payload.data();
+    for (size_t member = 0; member < group.ranks.size(); ++member)
+      group.meetings.in[member] = post_of(operation, member)->payload.data();
     run_alone(operation.call, group.index, group.meetings.in);
     complete(operation);
     return Status::ok();
@@ -85,47 +79,38 @@ Status SegmentCommunicator::run(SegmentOperation& operation) {
 
 /// All members see the same posts, so that all decide alike.
 bool SegmentCommunicator::are_reachable(const SegmentOperation& operation) const {
-  SegmentGroup& group = *operation.group;
-  for (int member = 0; member < static_cast<int>(group.ranks.size()); ++member) {
-    const MeetingPost* post =
-        group.meetings.post_of(member, static_cast<int>(operation.lane()), operation.sequence_on_lane);
-    if (!name_in_post(*post, false).is_reachable() || !name_in_post(*post, true).is_reachable()) return false;
+  for (size_t member = 0; member < operation.group->ranks.size(); ++member) {
+    const MeetingPost& post = *post_of(operation, member);
+    if (!name_in_post(post, false).is_reachable() || !name_in_post(post, true).is_reachable()) return false;
   }
   return true;
 }
 
 Status SegmentCommunicator::run_in_place(SegmentOperation& operation) {
   SegmentGroup& group = *operation.group;
-  const auto lane = static_cast<int>(operation.lane());
   for (size_t member = 0; member < group.ranks.size(); ++member) {
-    const MeetingPost* post = group.meetings.post_of(static_cast<int>(member), lane, operation.sequence_on_lane);
-    for (bool is_out : {false, true}) {
-      auto data = reachable_.reach(group.ranks[member], name_in_post(*post, is_out));
-      if (!data.is_ok())
-        return fail_world(StatusCode::kRuntimeFailure,
-                          fmt::format("{} cannot reach memory of {} in {}: {}", who(rank_), who(group.ranks[member]),
-                                      describe(operation), data.status().message()));
-      if (is_out)
-        group.meetings.out[member] = *data;
-      else
-        group.meetings.in[member] = *data;
-    }
+    const MeetingPost& post = *post_of(operation, member);
+    auto in = reachable_.reach(group.ranks[member], name_in_post(post, false));
+    auto out = reachable_.reach(group.ranks[member], name_in_post(post, true));
+    if (!in.is_ok() || !out.is_ok())
+      return fail_world(StatusCode::kRuntimeFailure,
+                        fmt::format("{} cannot reach memory of {} in {}: {}", who(rank_), who(group.ranks[member]),
+                                    describe(operation), (in.is_ok() ? out : in).status().message()));
+    group.meetings.in[member] = *in;
+    group.meetings.out[member] = *out;
   }
   run_part(operation.call, group.index, group.meetings.in, group.meetings.out);
-  group.meetings.finish(lane, operation.sequence_on_lane);
+  group.meetings.finish(operation.lane(), operation.sequence_on_lane);
   ring_members(group);
   operation.phase = CollectivePhase::kFinishing;
   return Status::ok();
 }
 
 Status SegmentCommunicator::check_calls_agree(const SegmentOperation& operation) {
-  SegmentGroup& group = *operation.group;
   const CallRecord mine = record_of(operation.call);
-  for (size_t member = 0; member < group.ranks.size(); ++member) {
-    const CallRecord theirs = record_of(*group.meetings.post_of(
-        static_cast<int>(member), static_cast<int>(operation.lane()), operation.sequence_on_lane));
-    if (!(theirs == mine)) return calls_differ(operation, member, theirs);
-  }
+  for (size_t member = 0; member < operation.group->ranks.size(); ++member)
+    if (const CallRecord theirs = record_of(*post_of(operation, member)); !(theirs == mine))
+      return calls_differ(operation, member, theirs);
   return Status::ok();
 }
 

@@ -66,6 +66,13 @@ class SegmentCommunicator final : public Communicator {
   Status meet(SegmentOperation& operation);
   Status advance_collectives(bool& moved);
   Status advance_collective(SegmentOperation& operation, bool& moved);
+  /// What a member showed for this call; nullptr: nothing yet.
+  static const MeetingPost* post_of(const SegmentOperation& operation, size_t member) {
+    return operation.group->meetings.post_of(member, operation.lane(), operation.sequence_on_lane);
+  }
+  static bool has_finished(const SegmentOperation& operation, size_t member) {
+    return operation.group->meetings.has_finished(member, operation.lane(), operation.sequence_on_lane);
+  }
   bool all_have_posted(const SegmentOperation& operation) const;
   bool all_have_finished(const SegmentOperation& operation) const;
   Status run(SegmentOperation& operation);

@@ -90,14 +90,10 @@ void SegmentCommunicator::for_each_missing_peer(const SegmentOperation& operatio
   for (const Transfer& transfer : operation.transfers)
     if (!transfer.is_done) visit(transfer.peer);
   if (operation.kind != OperationKind::kCollective || operation.phase == CollectivePhase::kMessages) return;
-  GroupMeetings& meetings = operation.group->meetings;
-  const auto lane = static_cast<int>(operation.lane());
-  for (size_t i = 0; i < operation.group->ranks.size(); ++i) {
-    const auto member = static_cast<int>(i);
-    const bool is_here = operation.phase == CollectivePhase::kMeeting
-                             ? meetings.post_of(member, lane, operation.sequence_on_lane) != nullptr
-                             : meetings.has_finished(member, lane, operation.sequence_on_lane);
-    if (!is_here && operation.group->ranks[i] != rank_) visit(operation.group->ranks[i]);
+  for (size_t member = 0; member < operation.group->ranks.size(); ++member) {
+    const bool is_here = operation.phase == CollectivePhase::kMeeting ? post_of(operation, member) != nullptr
+                                                                      : has_finished(operation, member);
+    if (!is_here && operation.group->ranks[member] != rank_) visit(operation.group->ranks[member]);
   }
 }
 

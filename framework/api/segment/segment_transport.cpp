@@ -73,7 +73,8 @@ Result<GroupId> SegmentCommunicator::create_group(std::span<const RankId> ranks,
   if (groups_.size() == kGroupsPerRank)
     return invalid_argument("group {}: rank {} is in {} groups already, the most there can be", name, rank_,
                             kGroupsPerRank);
-  group->meetings = GroupMeetings(view_, group->ranks, group->index, group->context, static_cast<int>(groups_.size()));
+  group->meetings = GroupMeetings(view_, group->ranks, static_cast<size_t>(group->index), group->context,
+                                  static_cast<int>(groups_.size()));
   groups_.push_back(std::move(group));
   return GroupId(static_cast<int64_t>(groups_.size()) - 1);
 }
