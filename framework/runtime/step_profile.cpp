@@ -4,7 +4,7 @@
 #include <map>
 #include <numeric>
 
-#include "framework/simulate/plan_estimate.hpp"
+#include "framework/simulate/program_prices.hpp"
 
 namespace altiplano {
 namespace {

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "framework/cost/collective_cost.hpp"
-#include "framework/cost/compute_cost.hpp"
 #include "framework/program/arena.hpp"
+#include "framework/simulate/program_prices.hpp"
 #include "framework/simulate/simulate.hpp"
 
 namespace altiplano {
@@ -33,44 +32,12 @@ MemoryBreakdown memory_of(const Program& program) {
   return memory;
 }
 
-OpWork work_of(const Program& program, const ComputeInstruction& compute) {
-  std::vector<ValueType> inputs, outputs;
-  for (const Operand& o : compute.inputs)
-    inputs.push_back({program.buffer(o.buffer).extents, program.buffer(o.buffer).dtype});
-  for (const Operand& o : compute.outputs)
-    outputs.push_back({program.buffer(o.buffer).extents, program.buffer(o.buffer).dtype});
-  return op_work(compute.kind, compute.attributes, inputs, outputs);
-}
-
-Bytes bytes_of(const Program& program, const CopyInstruction& copy) {
-  return Bytes(2 * copy.boxes.part.num_elements() * size_of(program.buffer(copy.source).dtype));
-}
-
 namespace {
-
-Seconds compute_time(const Program& program, const ComputeInstruction& compute, const Cluster& cluster) {
-  const OpWork work = work_of(program, compute);
-  return compute_cost(work.flops, work.bytes, work.dtype, cluster.device);
-}
-
-Seconds collective_time(const Program& program, const CollectiveInstruction& call, const Cluster& cluster) {
-  std::vector<int> devices;
-  for (RankId rank : program.groups[call.group.index()].ranks) devices.push_back(rank.value);
-  int64_t bytes = call.count * size_of(program.buffer(call.in).dtype);
-  if (call.kind != CollectiveKind::kAllReduce && call.kind != CollectiveKind::kBroadcast)
-    bytes *= static_cast<int64_t>(devices.size());
-  return collective_cost(call.kind, Bytes(bytes), cluster, devices).time;
-}
-
-Seconds transfer_time(const Program& program, const Cluster& cluster, RankId peer, BufferId buffer) {
-  return transfer_cost(Bytes(program.buffer(buffer).bytes), cluster, program.rank.value, peer.value);
-}
 
 Seconds boundary_time(const Program& program, const Block& block, const Cluster& cluster) {
   Seconds time;
   for (const Instruction& i : block.instructions)
-    if (const auto* send = std::get_if<SendInstruction>(&i.what))
-      time += transfer_time(program, cluster, send->peer, send->buffer);
+    if (const auto* send = std::get_if<SendInstruction>(&i.what)) time += message_time(program, *send, cluster);
   return time;
 }
 
@@ -101,12 +68,9 @@ StageCosts stage_costs(const std::vector<Program>& programs, StageId stage, cons
 Seconds block_time(const Program& program, const Block& block, const Cluster& cluster) {
   Seconds time;
   for (const Instruction& i : block.instructions) {
-    if (const auto* compute = std::get_if<ComputeInstruction>(&i.what))
-      time += compute_time(program, *compute, cluster);
+    time += work_time(program, i, cluster);
     if (const auto* call = std::get_if<CollectiveInstruction>(&i.what))
       time += collective_time(program, *call, cluster);
-    if (const auto* copy = std::get_if<CopyInstruction>(&i.what))
-      time += compute_cost(Flops(0), bytes_of(program, *copy), DType::kF32, cluster.device);
   }
   return time;
 }
@@ -120,14 +84,17 @@ Result<PlanEstimate> estimate_plan(const TrainingGraph& graph, const Plan& plan,
 Result<PlanEstimate> estimate_programs(const TrainingGraph& graph, const Plan& plan, const Cluster& cluster,
                                        const Timetable& timetable, const std::vector<Program>& programs) {
   PlanEstimate estimate;
+  const bool is_preview = static_cast<int>(programs.size()) < plan.num_slots();
   estimate.prediction.peak_memory.resize(plan.stages.size());
   for (const Program& program : programs) {
     MemoryBreakdown memory = memory_of(program);
-    estimate.peak_per_rank.push_back(program.peak());
-    estimate.weights_per_rank.push_back(memory.weights);
-    estimate.gradients_per_rank.push_back(memory.gradients);
-    estimate.optimizer_per_rank.push_back(memory.optimizer);
-    estimate.activations_per_rank.push_back(memory.activations);
+    const size_t times = is_preview ? plan.stages[program.stage.index()].slots.size() : 1;
+    auto add = [&](std::vector<Bytes>& list, Bytes bytes) { list.insert(list.end(), times, bytes); };
+    add(estimate.peak_per_rank, program.peak());
+    add(estimate.weights_per_rank, memory.weights);
+    add(estimate.gradients_per_rank, memory.gradients);
+    add(estimate.optimizer_per_rank, memory.optimizer);
+    add(estimate.activations_per_rank, memory.activations);
     Bytes& stage_peak = estimate.prediction.peak_memory[program.stage.index()];
     stage_peak = std::max(stage_peak, program.peak());
   }

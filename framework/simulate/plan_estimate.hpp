@@ -3,7 +3,6 @@
 // simulates the timetable. The same Program that will run, so memory is no guess; time is a first estimate from the
 // cluster's figures.
 #include "framework/api/planner.hpp"
-#include "framework/cost/op_work.hpp"
 #include "framework/program/lowering.hpp"
 
 namespace altiplano {
@@ -12,7 +11,8 @@ namespace altiplano {
 Result<PlanEstimate> estimate_plan(const TrainingGraph& graph, const Plan& plan, const Cluster& cluster,
                                    const Timetable& timetable, const LoweringOptions& options = {});
 
-/// The same of programs that were lowered already, all ranks' by rank.
+/// The same of programs that were lowered already: all ranks' by rank, or the first rank's of every stage, whose
+/// figures then stand for all its ranks.
 Result<PlanEstimate> estimate_programs(const TrainingGraph& graph, const Plan& plan, const Cluster& cluster,
                                        const Timetable& timetable, const std::vector<Program>& programs);
 
@@ -22,11 +22,6 @@ struct MemoryBreakdown {
   Bytes total() const { return weights + gradients + optimizer + activations; }
 };
 MemoryBreakdown memory_of(const Program& program);
-
-/// Of one op of a program, on its local boxes.
-OpWork work_of(const Program& program, const ComputeInstruction& compute);
-/// Read and written.
-Bytes bytes_of(const Program& program, const CopyInstruction& copy);
 
 /// Price of one block run once on `rank`'s device.
 Seconds block_time(const Program& program, const Block& block, const Cluster& cluster);

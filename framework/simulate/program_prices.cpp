@@ -1,0 +1,52 @@
+#include "framework/simulate/program_prices.hpp"
+
+#include "framework/cost/compute_cost.hpp"
+
+namespace altiplano {
+
+OpWork work_of(const Program& program, const ComputeInstruction& compute) {
+  std::vector<ValueType> inputs, outputs;
+  for (const Operand& o : compute.inputs)
+    inputs.push_back({program.buffer(o.buffer).extents, program.buffer(o.buffer).dtype});
+  for (const Operand& o : compute.outputs)
+    outputs.push_back({program.buffer(o.buffer).extents, program.buffer(o.buffer).dtype});
+  return op_work(compute.kind, compute.attributes, inputs, outputs);
+}
+
+Bytes bytes_of(const Program& program, const CopyInstruction& copy) {
+  return Bytes(2 * copy.boxes.part.num_elements() * size_of(program.buffer(copy.source).dtype));
+}
+
+Bytes bytes_of(const Program& program, const CollectiveInstruction& call) {
+  int64_t bytes = call.count * size_of(program.buffer(call.in).dtype);
+  if (call.kind != CollectiveKind::kAllReduce && call.kind != CollectiveKind::kBroadcast)
+    bytes *= static_cast<int64_t>(program.groups[call.group.index()].ranks.size());
+  return Bytes(bytes);
+}
+
+Seconds work_time(const Program& program, const Instruction& instruction, const Cluster& cluster) {
+  if (const auto* compute = std::get_if<ComputeInstruction>(&instruction.what)) {
+    const OpWork work = work_of(program, *compute);
+    return compute_cost(work.flops, work.bytes, work.dtype, cluster.device);
+  }
+  if (const auto* copy = std::get_if<CopyInstruction>(&instruction.what))
+    return compute_cost(Flops(0), bytes_of(program, *copy), DType::kF32, cluster.device);
+  return Seconds(0);
+}
+
+Seconds collective_time(const Program& program, const CollectiveInstruction& call, const Cluster& cluster) {
+  const std::vector<int> devices = devices_of(program.groups[call.group.index()]);
+  return collective_cost(call.kind, bytes_of(program, call), cluster, devices).time;
+}
+
+std::vector<int> devices_of(const ProcessGroup& group) {
+  std::vector<int> devices;
+  for (RankId rank : group.ranks) devices.push_back(rank.value);
+  return devices;
+}
+
+Seconds message_time(const Program& program, const SendInstruction& send, const Cluster& cluster) {
+  return transfer_cost(Bytes(program.buffer(send.buffer).bytes), cluster, program.rank.value, send.peer.value);
+}
+
+}  // namespace altiplano

@@ -1,0 +1,31 @@
+#pragma once
+// What the instructions of programs take: the one place where instructions meet the prices of cost/. The estimate of a
+// plan sums them, the simulation of programs lets them run side by side.
+#include <span>
+
+#include "framework/cost/collective_cost.hpp"
+#include "framework/cost/op_work.hpp"
+#include "framework/program/program.hpp"
+
+namespace altiplano {
+
+/// Of one op of a program, on its local boxes.
+OpWork work_of(const Program& program, const ComputeInstruction& compute);
+/// Read and written.
+Bytes bytes_of(const Program& program, const CopyInstruction& copy);
+/// The whole tensor of a call, as collective_cost counts it.
+Bytes bytes_of(const Program& program, const CollectiveInstruction& call);
+
+/// What the rank itself works on: computing and copying. 0 for what it does with others, and for what costs nothing
+/// worth counting (fills, feeds, fetches).
+Seconds work_time(const Program& program, const Instruction& instruction, const Cluster& cluster);
+
+/// Of one call by the ranks of its group, whose positions in the cluster are their numbers.
+Seconds collective_time(const Program& program, const CollectiveInstruction& call, const Cluster& cluster);
+/// The positions of a group's ranks in the cluster.
+std::vector<int> devices_of(const ProcessGroup& group);
+
+/// One message, with nothing else on its way.
+Seconds message_time(const Program& program, const SendInstruction& send, const Cluster& cluster);
+
+}  // namespace altiplano
