@@ -54,6 +54,21 @@ void print_notices(const std::vector<std::string>& notices) {
   for (const auto& notice : notices) print_err("note: {}\n", notice);
 }
 
+Status check_output_files(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const NamedFile& output = outputs[i];
+    if (output.path.empty()) continue;
+    std::error_code error;
+    for (const NamedFile& input : inputs)
+      if (std::filesystem::equivalent(output.path, input.path, error))
+        return invalid_argument("{} {}: is {}", output.name, output.path, input.name);
+    for (size_t j = 0; j < i; ++j)
+      if (output.path == outputs[j].path || std::filesystem::equivalent(output.path, outputs[j].path, error))
+        return invalid_argument("{} {}: is the file of {}", output.name, output.path, outputs[j].name);
+  }
+  return Status::ok();
+}
+
 std::string shell_word(const std::string& text) {
   constexpr const char* kSafe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-=:,@%+";
   if (!text.empty() && text.find_first_not_of(kSafe) == std::string::npos) return text;

@@ -29,6 +29,14 @@ struct TrainStart {
 };
 void add_train_start(CLI::App& command, TrainStart& start);
 
+/// What a command writes or reads, for messages: {"--svg", "step.svg"}, {"the job file", "job.yaml"}. An empty path is
+/// none.
+struct NamedFile {
+  std::string name, path;
+};
+/// Refuses an output that is one of the inputs or another output.
+Status check_output_files(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs);
+
 /// A word that a shell reads back as this text: as it is where that is safe, else in single quotes.
 std::string shell_word(const std::string& text);
 

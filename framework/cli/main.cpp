@@ -29,6 +29,7 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_plan_command(app, exit_code);
   add_plugins_command(app, exit_code);
   add_profile_command(app, exit_code);
+  add_simulate_command(app, exit_code);
   add_train_command(app, exit_code);
   add_validate_command(app, exit_code);
 }

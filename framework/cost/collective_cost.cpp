@@ -101,33 +101,65 @@ Bytes whole_bytes(double bytes) {
   return Bytes(static_cast<int64_t>(bytes + 0.5));
 }
 
-/// The phases of a two-level collective: (kind, bytes) inside the innermost level, across the rest, inside again.
-Price hierarchical(CollectiveKind kind, Bytes bytes, const GroupShape& shape) {
-  if (!shape.is_uniform || shape.levels.size() < 2) return std::nullopt;
-  GroupShape inner = only_innermost(shape), outer = without_innermost(shape);
-  Bytes rail = whole_bytes(static_cast<double>(bytes.value) / inner.ranks);
-  std::vector<CollectiveCost> phases;
+/// One phase of a two-level collective, done by `count` groups side by side.
+struct CollectivePhase {
+  CollectiveKind kind;
+  Bytes bytes;
+  GroupShape shape;
+  int count;
+};
+
+/// Inside the innermost level, across the rest, inside again.
+std::vector<CollectivePhase> phases_of(CollectiveKind kind, Bytes bytes, const GroupShape& shape) {
+  const GroupShape inner = only_innermost(shape), outer = without_innermost(shape);
+  const Bytes rail = whole_bytes(static_cast<double>(bytes.value) / inner.ranks);
+  const int groups = outer.ranks, rails = inner.ranks;
   switch (kind) {
     case CollectiveKind::kAllReduce:
-      phases = {collective_cost(CollectiveKind::kReduceScatter, bytes, inner), collective_cost(kind, rail, outer),
-                collective_cost(CollectiveKind::kAllGather, bytes, inner)};
-      break;
+      return {{CollectiveKind::kReduceScatter, bytes, inner, groups},
+              {kind, rail, outer, rails},
+              {CollectiveKind::kAllGather, bytes, inner, groups}};
     case CollectiveKind::kReduceScatter:
     case CollectiveKind::kAllGather:
-      phases = {collective_cost(kind, bytes, inner), collective_cost(kind, rail, outer)};
-      break;
+      return {{kind, bytes, inner, groups}, {kind, rail, outer, rails}};
     case CollectiveKind::kAllToAll:
     case CollectiveKind::kBroadcast:
     case CollectiveKind::kBarrier:
-      phases = {collective_cost(kind, bytes, inner), collective_cost(kind, bytes, outer)};
       break;
   }
+  return {{kind, bytes, inner, groups}, {kind, bytes, outer, rails}};
+}
+
+Price hierarchical(CollectiveKind kind, Bytes bytes, const GroupShape& shape) {
+  if (!shape.is_uniform || shape.levels.size() < 2) return std::nullopt;
   CollectiveCost total{CollectiveAlgorithm::kHierarchical, Seconds(0), 0};
-  for (const CollectiveCost& phase : phases) {
-    total.time += phase.time;
-    total.bytes_sent += phase.bytes_sent;
+  for (const CollectivePhase& phase : phases_of(kind, bytes, shape)) {
+    const CollectiveCost cost = collective_cost(phase.kind, phase.bytes, phase.shape);
+    total.time += cost.time;
+    total.bytes_sent += cost.bytes_sent;
   }
   return total;
+}
+
+/// The part of a flat algorithm's bytes that level `at` carries; `below` members of the group are in one group under
+/// it.
+double share_of_level(CollectiveAlgorithm algorithm, const GroupShape& shape, size_t at, int below) {
+  const double n = shape.ranks, fanout = shape.levels[at].fanout;
+  const double edges = n / (below * fanout) * (fanout - 1);
+  switch (algorithm) {
+    case CollectiveAlgorithm::kRing:
+      return (edges + (at + 1 == shape.levels.size() ? 1 : 0)) / n;
+    case CollectiveAlgorithm::kHalvingDoubling:
+      return (1 - 1 / fanout) / below / (1 - 1 / n);
+    case CollectiveAlgorithm::kTree:
+      return edges / (n - 1);
+    case CollectiveAlgorithm::kPairwise:
+      return (fanout - 1) * below / (n - 1);
+    case CollectiveAlgorithm::kNone:
+    case CollectiveAlgorithm::kHierarchical:
+      break;
+  }
+  return 0;
 }
 
 constexpr CollectiveAlgorithm kAllAlgorithms[] = {CollectiveAlgorithm::kRing, CollectiveAlgorithm::kHalvingDoubling,
@@ -227,6 +259,23 @@ CollectiveCost collective_cost(CollectiveKind kind, Bytes bytes, const GroupShap
 
 CollectiveCost collective_cost(CollectiveKind kind, Bytes bytes, const Cluster& cluster, std::span<const int> devices) {
   return collective_cost(kind, bytes, group_shape(cluster, devices));
+}
+
+std::map<int, double> bytes_by_level(CollectiveKind kind, Bytes bytes, const GroupShape& shape) {
+  std::map<int, double> sent;
+  const CollectiveCost cost = collective_cost(kind, bytes, shape);
+  if (cost.algorithm == CollectiveAlgorithm::kHierarchical) {
+    for (const CollectivePhase& phase : phases_of(kind, bytes, shape))
+      for (const auto& [level, of_phase] : bytes_by_level(phase.kind, phase.bytes, phase.shape))
+        sent[level] += of_phase * phase.count;
+    return sent;
+  }
+  int below = 1;
+  for (size_t i = 0; i < shape.levels.size() && cost.bytes_sent > 0; ++i) {
+    sent[shape.levels[i].level] = cost.bytes_sent * shape.ranks * share_of_level(cost.algorithm, shape, i, below);
+    below *= shape.levels[i].fanout;
+  }
+  return sent;
 }
 
 Seconds transfer_cost(Bytes bytes, const Cluster& cluster, int a, int b) {

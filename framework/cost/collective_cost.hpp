@@ -24,6 +24,7 @@
 // Sources: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005;
 // Sanders, Speck, Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing
 // 2009. Reduction arithmetic is not priced.
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -70,6 +71,12 @@ std::optional<CollectiveCost> algorithm_cost(CollectiveKind kind, CollectiveAlgo
 CollectiveCost collective_cost(CollectiveKind kind, Bytes bytes, const GroupShape& shape,
                                std::span<const CollectiveAlgorithm> allowed = {});
 CollectiveCost collective_cost(CollectiveKind kind, Bytes bytes, const Cluster& cluster, std::span<const int> devices);
+
+/// What all ranks of the group send together under the algorithm that collective_cost takes, by the level of the
+/// cluster (index into Cluster::levels) that connects sender and receiver. A ring follows the tree's order and leaves a
+/// group once; halving and doubling meets the nearest first, with the largest parts; a tree's edges are as few
+/// between groups as can be.
+std::map<int, double> bytes_by_level(CollectiveKind kind, Bytes bytes, const GroupShape& shape);
 
 /// One message between two devices; 0 for a == b.
 Seconds transfer_cost(Bytes bytes, const Cluster& cluster, int a, int b);

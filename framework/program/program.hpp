@@ -61,16 +61,19 @@ struct CollectiveInstruction {
   BufferId in, out;
   int64_t count = 0;  ///< elements, as in CollectiveCall
 };
-/// Peer transfer of a whole buffer. tag identifies the transfer; the microbatch is added at run time.
+/// Peer transfer of a whole buffer. tag identifies the message; the microbatch is added at run time. `transfer`: the
+/// least tag of all the pieces of the tensor that goes from one stage to another.
 struct SendInstruction {
   RankId peer;
   BufferId buffer;
   uint64_t tag = 0;
+  uint64_t transfer = 0;
 };
 struct RecvInstruction {
   RankId peer;
   BufferId buffer;
   uint64_t tag = 0;
+  uint64_t transfer = 0;
 };
 /// destination[part] = (or +=) source[part]. The boxes start `*_offset` bytes into their buffers (pieces of a wire
 /// buffer).

@@ -40,7 +40,8 @@ void RankLowering::send_pieces(BlockBuilder& builder, const StageTransfer& trans
     std::string label = fmt::format("send {} {}", graph_.value(transfer.value).name, piece.box.to_string());
     builder.emit({WaitSendInstruction{wire}, StreamKind::kTransfer, {}, "wait for " + label});
     builder.copy(from, whole, wire, piece.box, piece.box, false, "pack " + label);
-    SendInstruction what{RankId(piece.destination), wire, wire_tag(transfer.first_tag + i, kind)};
+    SendInstruction what{RankId(piece.destination), wire, wire_tag(transfer.first_tag + i, kind),
+                         wire_tag(transfer.first_tag, kind)};
     builder.emit({what, StreamKind::kTransfer, {}, label});
   }
 }
@@ -55,7 +56,8 @@ void RankLowering::post_receives(BlockBuilder& builder, const StageTransfer& tra
     std::string label = fmt::format("recv {} {}", graph_.value(transfer.value).name, piece.box.to_string());
     bool is_direct = piece.box == whole && kind != TagKind::kTied;
     BufferId wire = is_direct ? into : builder.work_buffer(label, transfer.dtype, piece.box.extents);
-    RecvInstruction what{RankId(piece.source), wire, wire_tag(transfer.first_tag + i, kind)};
+    RecvInstruction what{RankId(piece.source), wire, wire_tag(transfer.first_tag + i, kind),
+                         wire_tag(transfer.first_tag, kind)};
     builder.emit({what, StreamKind::kTransfer, {}, label});
     arrivals.push_back({graph_.value(transfer.value).name, piece.box, whole, wire, into});
   }

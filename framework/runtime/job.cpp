@@ -47,6 +47,8 @@ Result<Bytes> memory_limit(const Options& options, const Cluster& cluster, int n
   return Bytes(static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) / num_ranks);
 }
 
+}  // namespace
+
 Result<Timetable> build_timetable(const Plan& plan) {
   auto found = PluginRegistry::instance().schedule(plan.schedule);
   if (!found.is_ok()) {
@@ -63,31 +65,40 @@ Result<Timetable> build_timetable(const Plan& plan) {
   return timetable;
 }
 
-PlannerServices services_for(const Job& job, JobDevice& device) {
-  PlannerServices services;
-  services.estimate = [&job, &device](const Plan& plan) -> Result<PlanEstimate> {
-    ALTIPLANO_ASSIGN(Timetable timetable, build_timetable(plan));
-    // Planners ask about more ranks than the job has when they look for a change that fits.
-    return estimate_plan(*job.graph, plan, job.cluster.resized(plan.num_slots()), timetable, device.lowering());
-  };
-  services.preview = [&job, &device](const Plan& plan) -> Result<PlanEstimate> {
+namespace {
+
+/// What planners ask; every plan they ask about for the job's own ranks is noted in `considered`.
+PlannerServices services_for(const Job& job, JobDevice& device, bool only_previews, Bytes memory,
+                             std::vector<ConsideredPlan>& considered) {
+  auto estimate = [&job, &device, &considered, memory](const Plan& plan, bool is_preview) -> Result<PlanEstimate> {
     ALTIPLANO_ASSIGN(Timetable timetable, build_timetable(plan));
     LoweringOptions options = device.lowering();
-    options.only_first_of_stage = true;
-    return estimate_plan(*job.graph, plan, job.cluster.resized(plan.num_slots()), timetable, options);
+    options.only_first_of_stage = is_preview;
+    // Planners ask about more ranks than the job has when they look for a change that fits.
+    ALTIPLANO_ASSIGN(PlanEstimate found,
+                     estimate_plan(*job.graph, plan, job.cluster.resized(plan.num_slots()), timetable, options));
+    if (plan.num_slots() == job.num_ranks) {
+      const Bytes peak = *std::ranges::max_element(found.peak_per_rank);
+      considered.push_back({plan, peak, peak <= memory, is_preview});
+      considered.back().plan.predicted = found.prediction;
+    }
+    return found;
   };
+  PlannerServices services;
+  services.estimate = [estimate, only_previews](const Plan& plan) { return estimate(plan, only_previews); };
+  services.preview = [estimate](const Plan& plan) { return estimate(plan, true); };
   services.schedule = [](const std::string& name) { return PluginRegistry::instance().schedule(name); };
   return services;
 }
 
 /// Both halves by the planners that the job file names.
-Status make_plan(Job& job, const BatchSizes& batch, JobDevice& device) {
+Status make_plan(Job& job, const BatchSizes& batch, JobDevice& device, bool only_previews) {
   const Options& options = job.config.options;
-  PlannerServices services = services_for(job, device);
-  PlanRequest request{
-      job.graph.get(), &job.cluster,       &services, options.section("parallel"), job.num_ranks, batch.global,
-      batch.micro,     batch.accumulation, {}};
-  ALTIPLANO_ASSIGN(request.memory_per_rank, memory_limit(options, job.cluster, job.num_ranks));
+  ALTIPLANO_ASSIGN(const Bytes memory, memory_limit(options, job.cluster, job.num_ranks));
+  const PlannerServices services = services_for(job, device, only_previews, memory, job.considered);
+  PlanRequest request{job.graph.get(), &job.cluster, &services,   options.section("parallel"),
+                      job.num_ranks,   batch.global, batch.micro, batch.accumulation,
+                      memory};
   std::string stages_name = options.get_string("parallel.planner.stages"),
               sharding_name = options.get_string("parallel.planner.sharding");
   ALTIPLANO_ASSIGN(const Planner* stages, PluginRegistry::instance().planner(stages_name));
@@ -278,12 +289,14 @@ Status take_proved_plan(Job& job, const JobRequest& request) {
   return Status::ok();
 }
 
-/// Lowers the plan for all ranks, and says what it needs.
-Status lower_plan(Job& job) {
+/// Lowers the plan, and says what it needs.
+Status lower_plan(Job& job, bool only_first_of_stage) {
   ALTIPLANO_RETURN_IF_ERROR(verify_plan(job.plan, *job.graph));
   ALTIPLANO_ASSIGN(job.timetable, build_timetable(job.plan));
-  ALTIPLANO_ASSIGN(job.programs, lower(*job.graph, job.plan, job.timetable, Binding::identity(job.plan.num_slots()),
-                                       job.device->lowering()));
+  LoweringOptions options = job.device->lowering();
+  options.only_first_of_stage = only_first_of_stage;
+  ALTIPLANO_ASSIGN(job.programs,
+                   lower(*job.graph, job.plan, job.timetable, Binding::identity(job.plan.num_slots()), options));
   ALTIPLANO_ASSIGN(job.estimate, estimate_programs(*job.graph, job.plan, job.cluster, job.timetable, job.programs));
   if (job.plan_was_given) ALTIPLANO_RETURN_IF_ERROR(check_given_plan_fits(job));
   job.plan.predicted = job.estimate.prediction;
@@ -315,7 +328,7 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
   if (request.proved) {
     ALTIPLANO_RETURN_IF_ERROR(take_proved_plan(job, request));
   } else if (request.plan_file.empty()) {
-    ALTIPLANO_RETURN_IF_ERROR(make_plan(job, batch, *job.device));
+    ALTIPLANO_RETURN_IF_ERROR(make_plan(job, batch, *job.device, request.only_first_of_stage));
   } else {
     ALTIPLANO_RETURN_IF_ERROR(check_file_kind(request.plan_file, FileKind::kPlan));
     ALTIPLANO_ASSIGN(std::string text, read_input_file(request.plan_file, kMostWrittenBytes));
@@ -325,7 +338,7 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
     note_other_cluster(job);
     note_overridden(job);
   }
-  if (!request.proved) ALTIPLANO_RETURN_IF_ERROR(lower_plan(job));
+  if (!request.proved) ALTIPLANO_RETURN_IF_ERROR(lower_plan(job, request.only_first_of_stage));
   job.planning_time = Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return job;
 }

@@ -15,6 +15,14 @@
 
 namespace altiplano {
 
+/// A plan that the planner had estimated on its way to the one it took.
+struct ConsideredPlan {
+  Plan plan;   ///< with the estimate as `predicted`
+  Bytes peak;  ///< of the fullest rank
+  bool fits = false;
+  bool is_preview = false;  ///< of the first rank of every stage
+};
+
 struct Job {
   JobConfig config;
   int num_ranks = 1;
@@ -22,10 +30,11 @@ struct Job {
   Cluster cluster;
   Plan plan;
   Timetable timetable;
-  std::shared_ptr<JobDevice> device;  ///< with the kernels of the programs; null without a plan
-  std::vector<Program> programs;      ///< of all ranks, by rank; of a launched rank its own alone
-  bool is_proved = false;             ///< by the launcher (verify_programs); else it is up to who runs them
-  PlanEstimate estimate;              ///< not of a launched rank
+  std::shared_ptr<JobDevice> device;            ///< with the kernels of the programs; null without a plan
+  std::vector<Program> programs;                ///< of all ranks, by rank; of a launched rank its own alone
+  bool is_proved = false;                       ///< by the launcher (verify_programs); else it is up to who runs them
+  PlanEstimate estimate;                        ///< not of a launched rank
+  std::vector<ConsideredPlan> considered = {};  ///< in the order in which they were asked about
   Seconds planning_time;
   bool plan_was_given = false;
   std::vector<std::string> notices = {};  ///< of planning, to print once; those of the job file are in config
@@ -45,6 +54,9 @@ struct JobRequest {
   std::string plan_file;                   ///< replay this plan; empty: plan
   std::optional<int64_t> batch, sequence;  ///< instead of the job file's (generation)
   bool needs_plan = true;
+  /// The first rank of every stage speaks for all: `programs` holds those alone, memory is theirs. For what is only
+  /// shown, of many ranks.
+  bool only_first_of_stage = false;
 };
 
 /// What a rank asks prepare_job for: its launcher's plan if there is one, else a plan of its own. Fails when the
@@ -58,6 +70,9 @@ Result<Job> prepare_job(JobConfig config, const JobRequest& request);
 /// Samples per step, from the job file (any two of the three batch sizes); the data degree is taken from it or from the
 /// ranks.
 Result<BatchSizes> job_batch(const Options& options, int num_ranks);
+
+/// What the plan's schedule makes of its stages and microbatches, verified.
+Result<Timetable> build_timetable(const Plan& plan);
 
 /// Fields that make two models the same for a checkpoint, and their hash.
 std::map<std::string, std::string> model_architecture(const Options& options);

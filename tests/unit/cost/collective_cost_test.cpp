@@ -170,3 +170,37 @@ BOOST_AUTO_TEST_CASE(a_message_costs_latency_and_bytes_of_the_slowest_level_betw
   BOOST_TEST(transfer_cost(Bytes(1'000'000), cluster, 0, 1).value == 101e-6, about());
   BOOST_TEST(transfer_cost(Bytes(1'000'000), cluster, 0, 2).value == 2005e-6, about());
 }
+
+BOOST_AUTO_TEST_CASE(bytes_by_level_are_all_the_bytes_that_the_chosen_algorithm_sends) {
+  const Cluster cluster =
+      cluster_of({{"node", 4, 1e-6, 1e11, 1}, {"leaf", 2, 1e-5, 1e10, 1}, {"spine", 3, 1e-5, 5e9, 2}});
+  for (CollectiveKind kind : kAllKinds)
+    for (const std::vector<int>& devices :
+         {first(1), first(4), first(8), first(24), first(6, 4), first(5), first(12, 2)})
+      for (int64_t bytes : {int64_t{1} << 10, int64_t{1} << 26}) {
+        const GroupShape shape = group_shape(cluster, devices);
+        const CollectiveCost cost = collective_cost(kind, Bytes(bytes), shape);
+        double sum = 0;
+        for (const auto& [level, sent] : bytes_by_level(kind, Bytes(bytes), shape)) {
+          BOOST_TEST(sent >= 0);
+          sum += sent;
+        }
+        BOOST_TEST(sum == cost.bytes_sent * shape.ranks, boost::test_tools::tolerance(1e-6));
+      }
+}
+
+BOOST_AUTO_TEST_CASE(bytes_by_level_equal_the_values_computed_by_hand) {
+  // Two nodes of four, 8 MiB: rails of 2 MiB between the nodes, three quarters of the tensor twice inside each.
+  const Cluster cluster = cluster_of({{"node", 4, 1e-6, 1e12, 1}, {"network", 2, 1e-5, 1e9, 1}});
+  const double mib = 1 << 20;
+  auto sent = bytes_by_level(CollectiveKind::kAllReduce, Bytes(8 << 20), group_shape(cluster, first(8)));
+  BOOST_TEST(sent[0] == 8 * 2 * 6 * mib, about());
+  BOOST_TEST(sent[1] == 8 * 2 * mib, about());
+  // Latencies alike, 5 x 5: one tree over all 25 with 24 edges, four of them between the groups of five.
+  const Cluster even = cluster_of({{"node", 5, 1e-5, 1e12, 1}, {"network", 5, 1e-5, 1e12, 1}});
+  const GroupShape flat = group_shape(even, first(25));
+  BOOST_TEST(collective_cost(CollectiveKind::kAllReduce, Bytes(24), flat).algorithm == CollectiveAlgorithm::kTree);
+  sent = bytes_by_level(CollectiveKind::kAllReduce, Bytes(24), flat);
+  BOOST_TEST(sent[0] == 25 * 2 * 20, about());
+  BOOST_TEST(sent[1] == 25 * 2 * 4, about());
+}

@@ -1,0 +1,337 @@
+#include "framework/simulate/simulate_programs.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <queue>
+#include <unordered_map>
+
+#include "framework/simulate/compiled_program.hpp"
+
+namespace altiplano {
+
+namespace {
+
+constexpr double kNotKnown = std::numeric_limits<double>::infinity();
+
+/// A message by who sends it to whom and its tag, the microbatch added.
+struct MessageKey {
+  int from = 0, to = 0;
+  uint64_t tag = 0;
+  bool operator==(const MessageKey&) const = default;
+};
+struct MessageHash {
+  size_t operator()(const MessageKey& key) const {
+    const auto ends = static_cast<uint64_t>(key.from) << 32 | static_cast<uint64_t>(key.to);
+    return std::hash<uint64_t>()(key.tag * 0x9e3779b97f4a7c15ULL ^ ends);
+  }
+};
+
+class ProgramSimulator {
+ public:
+  ProgramSimulator(const std::vector<Program>& programs, const std::vector<std::vector<RankId>>& alike,
+                   const Cluster& cluster)
+      : programs_(programs),
+        compiled_(compile_programs(programs, alike, cluster, result_)),
+        num_levels_(cluster.levels.size()),
+        ranks_(programs.size()) {
+    result_.ranks.resize(programs.size());
+    for (size_t p = 0; p < programs.size(); ++p) {
+      RankTimeline& timeline = result_.ranks[p];
+      timeline.rank = programs[p].rank;
+      timeline.stage = programs[p].stage;
+      timeline.num_alike = static_cast<int>(alike[p].size());
+      timeline.peak = programs[p].peak();
+      ranks_[p].lanes.resize(2 * num_levels_ + 1);
+      ranks_[p].last_sent.assign(programs[p].buffers.size(), -1);
+      ranks_[p].num_calls.assign(programs[p].groups.size(), 0);
+    }
+  }
+
+  Result<ProgramSimulation> run() {
+    for (size_t p = 0; p < programs_.size(); ++p) {
+      if (programs_[p].step.empty()) continue;
+      start_entry(p);
+      events_.emplace(0.0, p);
+    }
+    while (!events_.empty()) {
+      const auto [time, p] = events_.top();
+      events_.pop();
+      advance(p, time);
+    }
+    for (size_t p = 0; p < programs_.size(); ++p)
+      if (ranks_[p].entry < programs_[p].step.size())
+        return invalid_argument("programs deadlock: rank {} waits for ever in {}", programs_[p].rank,
+                                programs_[p].step[ranks_[p].entry].action.to_string());
+    sum_up();
+    return std::move(result_);
+  }
+
+ private:
+  using What = CompiledPart::What;
+  /// A port or the stream of collectives: until when it is taken, and by what.
+  struct Lane {
+    double free = 0;
+    int exchange = -1;
+  };
+  struct Rank {
+    size_t entry = 0, part = 0;
+    double time = 0;
+    std::vector<int> handles;    ///< exchanges of this block
+    std::vector<int> last_sent;  ///< by buffer
+    std::vector<int> num_calls;  ///< by group
+    std::deque<int> calls;       ///< collectives it has come to that did not begin, in order
+    int blocked_on = -1;
+    std::vector<Lane> lanes;  ///< ports out by level, ports in by level, stream of collectives
+  };
+  /// Of an exchange that did not begin.
+  struct Pending {
+    int num_came = 0;
+    double seconds = 0;
+    uint64_t levels = 0;
+  };
+
+  const TimetableEntry& entry_of(size_t p) const { return programs_[p].step[ranks_[p].entry]; }
+  const CompiledExchange& exchange_of(size_t p, const CompiledPart& part) const {
+    return compiled_[p].exchanges[static_cast<size_t>(part.exchange)];
+  }
+  Exchange& exchange(int id) { return result_.exchanges[static_cast<size_t>(id)]; }
+
+  void start_entry(size_t p) {
+    Rank& rank = ranks_[p];
+    rank.part = 0;
+    rank.handles.assign(static_cast<size_t>(compiled_[p].blocks[entry_of(p).block.index()].num_handles), -1);
+    result_.ranks[p].actions.push_back({entry_of(p).action, Seconds(rank.time), Seconds(rank.time)});
+  }
+
+  /// Runs a rank until it waits, or until it would come to others at a time before which they may do something.
+  void advance(size_t p, double now) {
+    Rank& rank = ranks_[p];
+    while (rank.entry < programs_[p].step.size()) {
+      const CompiledPart& part = compiled_[p].blocks[entry_of(p).block.index()].parts[rank.part];
+      if (part.what == What::kEnd) {
+        result_.ranks[p].actions.back().end = Seconds(rank.time);
+        if (++rank.entry < programs_[p].step.size()) start_entry(p);
+        continue;
+      }
+      if ((part.what == What::kSend || part.what == What::kCall) && rank.time > now) {
+        events_.emplace(rank.time, p);
+        return;
+      }
+      if (!run_part(p, part)) return;
+      ++rank.part;
+    }
+  }
+
+  /// False: the rank waits.
+  bool run_part(size_t p, const CompiledPart& part) {
+    Rank& rank = ranks_[p];
+    switch (part.what) {
+      case What::kWork:
+        rank.time += part.seconds;
+        result_.ranks[p].busy += Seconds(part.seconds);
+        break;
+      case What::kWaitFor:
+        return wait_for(p, rank.handles[static_cast<size_t>(part.handle)]);
+      case What::kWaitSent: {
+        const int sent = rank.last_sent[exchange_of(p, part).buffer];
+        return sent < 0 || wait_for(p, sent);
+      }
+      case What::kSend:
+        send(p, exchange_of(p, part));
+        break;
+      case What::kReceive:
+        rank.handles[static_cast<size_t>(part.handle)] =
+            message(exchange_of(p, part).peer, static_cast<int>(p), tag_of(p, exchange_of(p, part)));
+        break;
+      case What::kCall:
+        rank.handles[static_cast<size_t>(part.handle)] = call(p, exchange_of(p, part));
+        break;
+      case What::kEnd:
+        break;
+    }
+    return true;
+  }
+
+  bool wait_for(size_t p, int id) {
+    Rank& rank = ranks_[p];
+    const double end = exchange(id).end.value;
+    rank.blocked_on = end == kNotKnown ? id : -1;
+    if (rank.blocked_on >= 0) return false;
+    if (end > rank.time) {
+      result_.ranks[p].waits.push_back({Seconds(rank.time), Seconds(end), id});
+      rank.time = end;
+    }
+    return true;
+  }
+
+  int new_exchange(bool is_message) {
+    Exchange made;
+    made.is_message = is_message;
+    made.begin = made.end = Seconds(kNotKnown);
+    result_.exchanges.push_back(made);
+    pending_.emplace_back();
+    return static_cast<int>(pending_.size()) - 1;
+  }
+
+  uint64_t tag_of(size_t p, const CompiledExchange& what) const {
+    return what.tag + static_cast<uint64_t>(entry_of(p).action.microbatch);
+  }
+
+  /// Whoever comes first, sender or receiver, makes it known.
+  int message(int from, int to, uint64_t tag) {
+    const auto [at, is_new] = messages_.try_emplace({from, to, tag}, -1);
+    if (is_new) at->second = new_exchange(true);
+    return at->second;
+  }
+
+  /// Somebody has come to an exchange.
+  void come(size_t p, int id, const CompiledExchange& what) {
+    Exchange& e = exchange(id);
+    e.label = what.label;
+    e.group = what.group;
+    e.action = entry_of(p).action;
+    e.last_program = static_cast<int>(p);
+    Pending& pending = pending_[static_cast<size_t>(id)];
+    ++pending.num_came;
+    pending.seconds = std::max(pending.seconds, what.seconds);
+    pending.levels |= what.levels;
+  }
+
+  void send(size_t p, const CompiledExchange& what) {
+    const int id = message(static_cast<int>(p), what.peer, tag_of(p, what));
+    come(p, id, what);
+    ranks_[p].last_sent[what.buffer] = id;
+    std::vector<Lane*> lanes;
+    add_ports(lanes, p, what.levels, 0);
+    add_ports(lanes, static_cast<size_t>(what.peer), what.levels, num_levels_);
+    begin(id, ranks_[p].time, what.seconds, lanes);
+    if (pending_[static_cast<size_t>(id)].num_came < what.num_pieces)
+      exchange(id).end = Seconds(kNotKnown);
+    else
+      wake(static_cast<size_t>(what.peer), id);
+  }
+
+  int call(size_t p, const CompiledExchange& what) {
+    const uint64_t key =
+        what.call_group.index() << 40 | static_cast<uint64_t>(ranks_[p].num_calls[what.call_group.index()]++);
+    const auto [at, is_new] = calls_.try_emplace(key, -1);
+    if (is_new) at->second = new_exchange(false);
+    const int id = at->second;
+    come(p, id, what);
+    ranks_[p].calls.push_back(id);
+    const std::vector<int>& members = result_.groups[static_cast<size_t>(what.group)];
+    if (pending_[static_cast<size_t>(id)].num_came == static_cast<int>(members.size())) {
+      calls_.erase(key);
+      begin_call(id, ranks_[p].time);
+    }
+    return id;
+  }
+
+  bool can_begin(int id) {
+    const std::vector<int>& members = result_.groups[static_cast<size_t>(exchange(id).group)];
+    return pending_[static_cast<size_t>(id)].num_came == static_cast<int>(members.size()) &&
+           std::ranges::all_of(members, [&](int m) { return ranks_[static_cast<size_t>(m)].calls.front() == id; });
+  }
+
+  /// All have come: it begins unless one of them has an earlier one to do, which then begins it.
+  void begin_call(int id, double now) {
+    if (!can_begin(id)) return;
+    const std::vector<int>& members = result_.groups[static_cast<size_t>(exchange(id).group)];
+    const uint64_t levels = pending_[static_cast<size_t>(id)].levels;
+    std::vector<Lane*> lanes;
+    for (int m : members) {
+      const auto rank = static_cast<size_t>(m);
+      lanes.push_back(&ranks_[rank].lanes.back());
+      add_ports(lanes, rank, levels, 0);
+      add_ports(lanes, rank, levels, num_levels_);
+      ranks_[rank].calls.pop_front();
+    }
+    begin(id, now, pending_[static_cast<size_t>(id)].seconds, lanes);
+    for (int m : members) {
+      wake(static_cast<size_t>(m), id);
+      const std::deque<int>& calls = ranks_[static_cast<size_t>(m)].calls;
+      if (!calls.empty()) begin_call(calls.front(), now);
+    }
+  }
+
+  void add_ports(std::vector<Lane*>& lanes, size_t p, uint64_t levels, size_t first) {
+    for (size_t level = 0; level < num_levels_; ++level)
+      if (levels >> level & 1) lanes.push_back(&ranks_[p].lanes[first + level]);
+  }
+
+  /// At `now` at the earliest, when all its lanes are free.
+  void begin(int id, double now, double seconds, const std::vector<Lane*>& lanes) {
+    Exchange& e = exchange(id);
+    const bool is_first = e.begin.value == kNotKnown;  // else a further piece of a message
+    double start = now;
+    for (const Lane* lane : lanes) {
+      if (lane->free <= start) continue;
+      start = lane->free;
+      if (is_first) e.held_up_by = lane->exchange;
+    }
+    if (is_first) {
+      e.begin = Seconds(start);
+      e.came = Seconds(now);
+    }
+    e.end = Seconds(start + seconds);
+    for (Lane* lane : lanes) *lane = {e.end.value, id};
+  }
+
+  void wake(size_t p, int id) {
+    if (ranks_[p].blocked_on != id) return;
+    ranks_[p].blocked_on = -1;
+    events_.emplace(std::max(ranks_[p].time, exchange(id).end.value), p);
+  }
+
+  void sum_up() {
+    for (const Rank& rank : ranks_) result_.step = std::max(result_.step, Seconds(rank.time));
+    for (RankTimeline& timeline : result_.ranks) {
+      for (const Wait& wait : timeline.waits) {
+        const Seconds from = std::clamp(exchange(wait.exchange).came, wait.begin, wait.end);
+        timeline.exposed += wait.end - from;
+      }
+      timeline.bubble = std::max(Seconds(0), result_.step - timeline.busy - timeline.exposed);
+    }
+  }
+
+  const std::vector<Program>& programs_;
+  ProgramSimulation result_;
+  std::vector<CompiledProgram> compiled_;
+  size_t num_levels_;
+  std::vector<Rank> ranks_;
+  std::vector<Pending> pending_;  ///< by exchange
+  std::unordered_map<MessageKey, int, MessageHash> messages_;
+  std::unordered_map<uint64_t, int> calls_;  ///< by group and how many calls it had before
+  using Event = std::pair<double, size_t>;   ///< when, and which program
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+};
+
+}  // namespace
+
+Result<ProgramSimulation> simulate_programs(const std::vector<Program>& programs,
+                                            const std::vector<std::vector<RankId>>& alike, const Cluster& cluster) {
+  ALTIPLANO_ASSERT(programs.size() == alike.size(), "{} programs stand for {} lists of ranks", programs.size(),
+                   alike.size());
+  return ProgramSimulator(programs, alike, cluster).run();
+}
+
+bool stand_for_all(const std::vector<Program>& programs, const std::vector<std::vector<RankId>>& alike) {
+  const std::map<int, int> program_of = program_of_ranks(alike);
+  auto is_like = [&](size_t p, RankId peer) {
+    const auto at = program_of.find(peer.value);
+    if (at == program_of.end()) return false;
+    const auto& others = alike[static_cast<size_t>(at->second)];
+    return others.front() == peer && others.size() == alike[p].size();
+  };
+  for (size_t p = 0; p < programs.size(); ++p)
+    for (const Block& block : programs[p].blocks)
+      for (const Instruction& instruction : block.instructions) {
+        const auto* send = std::get_if<SendInstruction>(&instruction.what);
+        const auto* recv = std::get_if<RecvInstruction>(&instruction.what);
+        if ((send && !is_like(p, send->peer)) || (recv && !is_like(p, recv->peer))) return false;
+      }
+  return true;
+}
+
+}  // namespace altiplano
