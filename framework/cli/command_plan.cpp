@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 
 #include "framework/base/console.hpp"
@@ -10,6 +9,9 @@
 #include "framework/base/text.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
+#include "framework/cli/plan_choice.hpp"
+#include "framework/cli/plan_comparison.hpp"
+#include "framework/cli/simulation_text.hpp"
 #include "framework/plan/assignment.hpp"
 #include "framework/plan/layer_names.hpp"
 #include "framework/program/lowering.hpp"
@@ -18,6 +20,7 @@
 #include "framework/runtime/kernel_choice.hpp"
 #include "framework/runtime/output_folders.hpp"
 #include "framework/runtime/trainer.hpp"
+#include "framework/simulate/plan_simulation.hpp"
 #include "framework/storage/atomic_file.hpp"
 
 namespace altiplano {
@@ -26,15 +29,19 @@ namespace {
 struct PlanArguments {
   JobArguments job;
   int ranks = 1;
-  std::string plan_file, output;
+  std::string plan_file, output, svg;
   bool explain = false, full = false, program = false;
+  int top = 0;
+  std::vector<std::string> compare;  ///< none or two
 };
 
-Result<Job> prepare(const PlanArguments& arguments) {
+/// `may_stand_in`: of many ranks the first of every stage speak for the others.
+Result<Job> prepare(const PlanArguments& arguments, bool may_stand_in = false) {
   ALTIPLANO_ASSIGN(JobConfig config, load_job(arguments.job));
   JobRequest request;
   request.num_ranks = arguments.ranks;
   request.plan_file = arguments.plan_file;
+  request.only_first_of_stage = may_stand_in && arguments.ranks > kMostRanksEach;
   ALTIPLANO_ASSIGN(Job job, prepare_job(std::move(config), request));
   ALTIPLANO_RETURN_IF_ERROR(check_plan_kernels(job));
   print_notices(job.notices);
@@ -95,21 +102,71 @@ Result<std::vector<Program>> lower_and_verify(const Job& job) {
   return programs;
 }
 
+/// A plan file, or else a planner, as --compare names them.
+bool is_plan_file(const std::string& name) {
+  return name.find('/') != std::string::npos || name.ends_with(".yaml") || name.ends_with(".yml");
+}
+
+/// The job under one of the plans that are compared. A planner that finds no plan is an answer too.
+Result<PlanColumn> column_of(const PlanArguments& arguments, const std::string& name) {
+  PlanArguments with = arguments;
+  if (is_plan_file(name))
+    with.plan_file = name;
+  else
+    with.job.flags.emplace_back("--compare", "parallel.planner=" + name);
+  PlanColumn column{name, std::nullopt, {}};
+  auto job = prepare(with, true);
+  if (job.is_ok())
+    column.job = std::move(job).value();
+  else if (job.status().code() == StatusCode::kInfeasible)
+    column.refusal = job.status().to_string();
+  else
+    return job.status();
+  return column;
+}
+
+Status compare(const PlanArguments& arguments) {
+  std::vector<PlanColumn> columns;
+  for (const std::string& name : arguments.compare) {
+    ALTIPLANO_ASSIGN(PlanColumn column, column_of(arguments, name));
+    columns.push_back(std::move(column));
+  }
+  ALTIPLANO_ASSIGN(const std::string text, compare_plans(columns));
+  print_out("{}", text);
+  return Status::ok();
+}
+
+Status check_outputs(const PlanArguments& arguments) {
+  std::vector<NamedFile> inputs = {{"the job file", arguments.job.file}};
+  for (const std::string& name : arguments.compare)
+    if (is_plan_file(name)) inputs.push_back({"a plan that is compared", name});
+  return check_output_files({{"-o", arguments.output}, {"--svg", arguments.svg}}, inputs);
+}
+
+/// Beside the plan itself.
+Status print_choice(const PlanArguments& arguments, const Job& job) {
+  if (arguments.explain) {
+    ALTIPLANO_ASSIGN(const std::string why, why_this_plan(job));
+    print_out("{}{}", explain(job), why);
+  }
+  if (arguments.top > 0)
+    print_out("{}{}", arguments.explain ? "\n" : "", top_plans(job, static_cast<size_t>(arguments.top)));
+  if (arguments.svg.empty()) return Status::ok();
+  ALTIPLANO_ASSIGN(const ProgramSimulation simulation, simulate_for(job, job.plan));
+  return write_timeline(arguments.svg, job.plan, simulation);
+}
+
 Status plan(const PlanArguments& arguments) {
+  ALTIPLANO_RETURN_IF_ERROR(check_outputs(arguments));
+  if (!arguments.compare.empty()) return compare(arguments);
   ALTIPLANO_ASSIGN(Job job, prepare(arguments));
   ALTIPLANO_ASSIGN(auto programs, lower_and_verify(job));
-  if (arguments.explain) {
-    print_out("{}", explain(job));
-  } else if (arguments.output.empty()) {
-    print_out("{}", job.plan.to_yaml());
-  }
+  ALTIPLANO_RETURN_IF_ERROR(print_choice(arguments, job));
+  if (!arguments.explain && arguments.top == 0 && arguments.output.empty()) print_out("{}", job.plan.to_yaml());
   if (arguments.full) ALTIPLANO_RETURN_IF_ERROR(print_full(job));
   if (arguments.program)
     for (const Program& program : programs) print_out("{}", program.to_string());
   if (arguments.output.empty()) return Status::ok();
-  std::error_code error;
-  if (std::filesystem::equivalent(arguments.output, arguments.job.file, error))
-    return invalid_argument("-o {}: is the job file", arguments.output);
   return write_named_file(arguments.output, job.plan.to_yaml());
 }
 
@@ -139,7 +196,7 @@ Status validate(const PlanArguments& arguments) {
 }
 
 Status estimate(const PlanArguments& arguments) {
-  ALTIPLANO_ASSIGN(Job job, prepare(arguments));
+  ALTIPLANO_ASSIGN(Job job, prepare(arguments, true));
   print_out("{}", explain(job));
   return Status::ok();
 }
@@ -161,13 +218,29 @@ void add_plan_command(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<PlanArguments>();
   CLI::App* command = add_planning_command(app, "plan", "Print the plan of a job", R"(
     altiplano plan -n 4 -c configs/jobs/quickstart.yaml
-    altiplano plan -n 4 -c configs/jobs/quickstart.yaml --explain
-    altiplano plan -n 4 -c configs/jobs/quickstart.yaml -o plan.yaml)",
+    altiplano plan -n 4 -c configs/jobs/quickstart.yaml --explain --svg step.svg
+    altiplano plan -n 4 -c configs/jobs/quickstart.yaml -o plan.yaml
+    altiplano plan -n 16 -c configs/jobs/gpt2_124m.yaml --set cluster=a100-40-8 --set parallel.planner=dp --top 5
+    altiplano plan -n 4 -c configs/jobs/quickstart.yaml --compare plan.yaml heuristic)",
                                            arguments);
-  command->add_flag("--explain", arguments->explain, "A table for people instead of YAML");
+  command->add_flag("--explain", arguments->explain,
+                    "A table for people instead of YAML, and why this plan: what the runner-up would lose");
+  CLI::Option* top =
+      command->add_option("--top", arguments->top, "The best K plans that the planner considered, instead of YAML")
+          ->check(CLI::Range(1, 1000))
+          ->type_name("K");
+  CLI::Option* compared =
+      command->add_option("--compare", arguments->compare, "Two planners' plans, or two plan files, side by side")
+          ->expected(2)
+          ->type_name("PLANNER-OR-FILE");
+  CLI::Option* svg = command->add_option("--svg", arguments->svg, "Write the timeline of a simulated step as a picture")
+                         ->type_name("FILE");
   command->add_flag("--full", arguments->full, "The sharding of every value too");
   command->add_flag("--program", arguments->program, "Every rank's program too");
-  command->add_option("-o,--output", arguments->output, "Write the plan to this file")->type_name("FILE");
+  CLI::Option* output = command->add_option("-o,--output,--out", arguments->output, "Write the plan to this file");
+  output->type_name("FILE");
+  for (CLI::Option* other : {top, svg, output, command->get_option("--plan"), command->get_option("--explain")})
+    compared->excludes(other);
   on_run(command, exit_code, [arguments] { return plan(*arguments); });
 }
 

@@ -1,7 +1,9 @@
 // Sharding specs: text that parses back, boxes that tile the tensor.
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <set>
 
+#include "framework/sharding/reshard.hpp"
 #include "tests/support/specs.hpp"
 
 namespace altiplano::test {
@@ -57,6 +59,57 @@ BOOST_AUTO_TEST_CASE(local_boxes_tile_the_tensor_for_every_spec) {
       }
     }
   }
+}
+
+namespace {
+
+/// The devices in the order of the tiles that they hold, row-major; those with equal tiles by number.
+std::vector<int> devices_by_tile(const char* spec, const Shape& shape, const MeshShape& mesh) {
+  std::vector<std::pair<std::vector<int64_t>, int>> held;
+  for (int i = 0; i < mesh.num_devices(); ++i)
+    held.emplace_back(local_box(*ShardingSpec::parse(spec), shape, mesh, i).origin, i);
+  std::sort(held.begin(), held.end());
+  std::vector<int> devices;
+  for (const auto& [origin, device] : held) devices.push_back(device);
+  return devices;
+}
+
+/// Alpa's convention: what moves costs its bytes, slicing is free.
+std::string path_text(const char* from, const char* to, const MeshShape& mesh) {
+  std::string text;
+  const auto path = *reshard_path(*ShardingSpec::parse(from), *ShardingSpec::parse(to), {128, 128}, mesh);
+  for (const ReshardStep& step : path)
+    text += fmt::format("{} along {}, {} elements;", to_string(step.kind), to_string(step.axis), step.wire_elements);
+  return text;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(tiles_lie_on_devices_as_in_alpas_golden_results) {
+  const MeshShape mesh{{{Axis::kData, 2}, {Axis::kTensor, 3}}};  // [[0, 1, 2], [3, 4, 5]]
+  const Shape shape{12, 12};
+  using List = std::vector<int>;
+  auto extents = [&](const char* spec) { return local_box(*ShardingSpec::parse(spec), shape, mesh, 0).extents; };
+  BOOST_TEST((devices_by_tile("[{data}, {tensor}]", shape, mesh) == List{0, 1, 2, 3, 4, 5}));
+  BOOST_TEST((extents("[{data}, {tensor}]") == Shape{6, 4}));
+  BOOST_TEST((devices_by_tile("[{tensor}, {data}]", shape, mesh) == List{0, 3, 1, 4, 2, 5}));
+  BOOST_TEST((extents("[{tensor}, {data}]") == Shape{4, 6}));
+  BOOST_TEST((devices_by_tile("[{data}, -]", shape, mesh) == List{0, 1, 2, 3, 4, 5}));
+  BOOST_TEST((extents("[{data}, -]") == Shape{6, 12}));
+  BOOST_TEST((devices_by_tile("[{tensor}, -]", shape, mesh) == List{0, 3, 1, 4, 2, 5}));
+  BOOST_TEST((extents("[{tensor}, -]") == Shape{4, 12}));
+}
+
+BOOST_AUTO_TEST_CASE(resharding_costs_what_alpas_golden_results_say) {
+  const MeshShape mesh{{{Axis::kData, 2}, {Axis::kTensor, 3}}};
+  BOOST_TEST(path_text("[{data}, -]", "[{data}, -]", mesh) == "");
+  BOOST_TEST(path_text("[{data}, -]", "[{data}, {tensor}]", mesh) == "slice along tensor, 0 elements;");
+  // Blocks of 64 x 32, three of which a rank lacks.
+  const MeshShape even{{{Axis::kData, 2}, {Axis::kTensor, 4}}};
+  BOOST_TEST(path_text("[{data}, {tensor}]", "[{data}, -]", even) == "all_gather along tensor, 6144 elements;");
+  // An axis of one device splits nothing.
+  const MeshShape flat{{{Axis::kData, 4}, {Axis::kTensor, 1}}};
+  BOOST_TEST(path_text("[{data}, {tensor}]", "[{data}, -]", flat) == "");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

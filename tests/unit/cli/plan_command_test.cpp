@@ -53,3 +53,89 @@ BOOST_AUTO_TEST_CASE(an_unsound_plan_is_refused_with_file_and_rule) {
   BOOST_TEST(refused.exit_code == 2);
   BOOST_TEST(contains(refused.output, "3 slots"), refused.output);
 }
+
+namespace {
+
+/// A job that leaves degrees to the planner, on eight ranks.
+struct FreeJob {
+  FreeJob() {
+    write_bytes(folder / "job.yaml",
+                "model: {kind: gpt, num_hidden_layers: 8, hidden_size: 128, num_attention_heads: 4, "
+                "max_position_embeddings: 64, vocab_size: 257}\n"
+                "train: {max_steps: 600, global_batch_size: 32, seq_length: 64}\n"
+                "memory: {per_rank: 20MiB}\n");
+  }
+  CommandResult run(const std::string& command, const std::string& arguments) const {
+    return run_command("cd " + folder.path().string() +
+                       " && env -u ALTIPLANO_PLUGIN_PATH " ALTIPLANO_BINARY_DIR "/bin/altiplano " + command +
+                       " -c job.yaml " + arguments);
+  }
+  TemporaryDirectory folder;
+};
+
+void check_contains(const std::string& text, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) BOOST_TEST(contains(text, part), "'" << part << "' is missing in\n" << text);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(explain_says_what_the_runner_up_loses_and_what_has_no_room) {
+  FreeJob job;
+  const auto dp = job.run("plan", "-n 8 --set parallel.planner=dp --explain");
+  BOOST_TEST(dp.exit_code == 0);
+  check_contains(dp.output, {"\nwhy       the fastest of ", " plans considered by planner/dp\nrunner-up ", " ms (+",
+                             "), computing ", ", exposed communication ", ", bubble ", "; fullest rank ",
+                             "\nno room   ", ", but its fullest rank needs "});
+  const auto manual = run_on_job("plan", "--explain");
+  check_contains(manual.output, {"\nwhy       planner/manual considered no other; "});
+  const auto heuristic = job.run("plan", "-n 8 --explain");
+  check_contains(heuristic.output, {"\nwhy       the only plan that fits of ", "\nno room   data 8, "});
+}
+
+BOOST_AUTO_TEST_CASE(top_lists_what_the_planner_considered_fastest_first_and_marks_the_chosen_one) {
+  FreeJob job;
+  const auto all = job.run("plan", "-n 8 --set parallel.planner=dp --top 100");
+  BOOST_TEST(all.exit_code == 0);
+  check_contains(all.output, {"  <- chosen\n", "  (does not fit)\n", " plans considered by planner/dp\n"});
+  BOOST_TEST(contains(all.output.substr(0, all.output.find("\n   2 ")), "<- chosen"), all.output);
+  const auto two = job.run("plan", "-n 8 --set parallel.planner=dp --top 2");
+  check_contains(two.output, {"\n   2 ", " considered by planner/dp, the best 2 shown\n"});
+  BOOST_TEST(!contains(two.output, "\n   3 "), two.output);
+}
+
+BOOST_AUTO_TEST_CASE(compare_puts_planners_and_plan_files_side_by_side) {
+  FreeJob job;
+  BOOST_TEST(job.run("plan", "-n 8 --out plan.yaml").exit_code == 0);
+  const auto compared = job.run("plan", "-n 8 --compare plan.yaml dp");
+  BOOST_TEST(compared.exit_code == 0);
+  check_contains(compared.output,
+                 {"plan.yaml ", " dp\n", "planner/heuristic  ", "  planner/dp\n", "\nestimated step ",
+                  "\nsimulated step ", "\n  bubble ", "\nfullest rank ", "\nsent over node ", " %)\n"});
+  const auto without = job.run("plan", "-n 8 --compare plan.yaml dp --set memory.per_rank=3MiB");
+  BOOST_TEST(without.exit_code == 0);
+  check_contains(without.output, {"plan.yaml has no plan: ", "dp has no plan: no feasible plan: "});
+}
+
+BOOST_AUTO_TEST_CASE(simulate_says_where_the_time_goes_and_draws_it) {
+  FreeJob job;
+  const auto pipeline = job.run("simulate", "-n 4 --set parallel.pipeline_parallel_size=4 --svg a.svg --trace a.json");
+  BOOST_TEST(pipeline.exit_code == 0);
+  check_contains(pipeline.output, {"\nstep      ", " = computing ", " + bubble ", "\ntraffic   node ", "\ns3     3 ",
+                                   "\ncritical path, ", "s0 .. s3: F0, of it "});
+  check_contains(read_bytes(job.folder / "a.svg"), {"s3, rank 3", "</svg>"});
+  check_contains(read_bytes(job.folder / "a.json"), {"\"traceEvents\""});
+  const auto many = job.run("simulate",
+                            "-n 1024 --set train.global_batch_size=1024 --set cluster=dgx-h100 --every-rank "
+                            "--set parallel.pipeline_parallel_size=4 --set parallel.tensor_parallel_size=2");
+  BOOST_TEST(many.exit_code == 0);
+  check_contains(many.output, {"cluster  128 nodes x 8 h100-80", "\ns0     0-255 ", "\ns3     768-1023 ", "network "});
+}
+
+BOOST_AUTO_TEST_CASE(one_stage_of_one_microbatch_is_simulated_as_it_is_estimated) {
+  FreeJob job;
+  const auto simulated = job.run("simulate", "-n 1 --set memory.per_rank=1GiB");
+  const auto estimated = job.run("estimate", "-n 1 --set memory.per_rank=1GiB");
+  const size_t at = simulated.output.find("\nstep      ") + 11;
+  const std::string step = simulated.output.substr(at, simulated.output.find(" = ", at) - at);
+  check_contains(estimated.output, {"\nstep      " + step + " predicted"});
+}
