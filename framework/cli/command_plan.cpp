@@ -145,15 +145,18 @@ Status check_outputs(const PlanArguments& arguments) {
 
 /// Beside the plan itself.
 Status print_choice(const PlanArguments& arguments, const Job& job) {
+  ProgramSimulation simulation;
+  if (arguments.explain || !arguments.svg.empty()) {
+    ALTIPLANO_ASSIGN(simulation, simulate_for(job, job.plan));
+  }
   if (arguments.explain) {
-    ALTIPLANO_ASSIGN(const std::string why, why_this_plan(job));
-    print_out("{}{}", explain(job), why);
+    ALTIPLANO_ASSIGN(const std::string why, why_this_plan(job, simulation));
+    print_out("{}simulated {}\ntraffic   {}\n{}", explain(job), step_text(simulation),
+              traffic_text(simulation, job.cluster), why);
   }
   if (arguments.top > 0)
     print_out("{}{}", arguments.explain ? "\n" : "", top_plans(job, static_cast<size_t>(arguments.top)));
-  if (arguments.svg.empty()) return Status::ok();
-  ALTIPLANO_ASSIGN(const ProgramSimulation simulation, simulate_for(job, job.plan));
-  return write_timeline(arguments.svg, job.plan, simulation);
+  return arguments.svg.empty() ? Status::ok() : write_timeline(arguments.svg, job.plan, simulation);
 }
 
 Status plan(const PlanArguments& arguments) {

@@ -67,16 +67,13 @@ std::string rank_table(const std::vector<RankTimeline>& rows, const Plan& plan, 
 
 std::string report_text(const Job& job, const ProgramSimulation& simulation, bool every_rank) {
   const Plan& plan = job.plan;
-  const StepParts parts = parts_of(simulation);
   const double tokens = static_cast<double>(num_elements(job.graph->graph.value(job.graph->inputs[0]).shape));
   std::string text = fmt::format("graph     {}, {}          cluster  {}\n", plan.model_name,
                                  counted(num_parameters(job.graph->graph), "parameter"), plan.cluster_shape);
   text += fmt::format("plan      {}, {} of {}          by {}\n", plan_summary(plan),
                       counted(plan.num_microbatches, "microbatch", "microbatches"), plan.microbatch, plan.planner);
-  text +=
-      fmt::format("step      {} = computing {} + exposed communication {} + bubble {}          {} tokens/s\n",
-                  to_string(simulation.step), to_string(parts.busy), to_string(parts.exposed), to_string(parts.bubble),
-                  with_thousands(static_cast<int64_t>(tokens / std::max(simulation.step.value, 1e-12))));
+  text += fmt::format("step      {}          {} tokens/s\n", step_text(simulation),
+                      with_thousands(static_cast<int64_t>(tokens / std::max(simulation.step.value, 1e-12))));
   text += fmt::format("traffic   {}\n\n", traffic_text(simulation, job.cluster));
   const auto rows = every_rank ? simulation.ranks : one_per_stage(simulation, plan.stages.size());
   return text + rank_table(rows, plan, simulation.step) + "\n" + critical_path_in_words(simulation, stage_names(plan));

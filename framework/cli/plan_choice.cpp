@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
@@ -12,6 +13,9 @@ namespace altiplano {
 
 namespace {
 
+/// Divisions tried for a planner that looked at no other plan.
+constexpr int kMostOtherDegrees = 24;
+
 /// Better: it fits, is faster (or, where neither fits, smaller).
 bool is_better(const ConsideredPlan& a, const ConsideredPlan& b) {
   if (a.fits != b.fits) return a.fits;
@@ -20,9 +24,9 @@ bool is_better(const ConsideredPlan& a, const ConsideredPlan& b) {
 
 /// Each kind of plan once, with the best shardings that were tried; best first. What was estimated for all ranks counts
 /// before what was for some.
-std::vector<ConsideredPlan> distinct_plans(const Job& job) {
+std::vector<ConsideredPlan> distinct_plans(const std::vector<ConsideredPlan>& considered) {
   std::map<std::string, ConsideredPlan> by_kind;
-  for (const ConsideredPlan& plan : job.considered) {
+  for (const ConsideredPlan& plan : considered) {
     const auto [known, is_new] = by_kind.try_emplace(plan_in_words(plan.plan), plan);
     const bool is_surer = known->second.is_preview && !plan.is_preview;
     const bool is_less_sure = plan.is_preview && !known->second.is_preview;
@@ -48,12 +52,47 @@ std::string with_sign(Bytes difference) {
 }
 
 /// Where the other plan's time differs, by what makes a step.
-Result<std::string> differences(const Job& job, const Plan& other) {
-  ALTIPLANO_ASSIGN(const ProgramSimulation mine, simulate_for(job, job.plan));
+Result<std::string> differences(const Job& job, const ProgramSimulation& mine, const Plan& other) {
   ALTIPLANO_ASSIGN(const ProgramSimulation theirs, simulate_for(job, other));
   const StepParts a = parts_of(mine), b = parts_of(theirs);
   return fmt::format("computing {}, exposed communication {}, bubble {}", with_sign(b.busy - a.busy),
                      with_sign(b.exposed - a.exposed), with_sign(b.bubble - a.bubble));
+}
+
+/// Of the plans that are not the chosen one, the fastest that fits and the fastest that does not.
+struct Alternatives {
+  std::optional<ConsideredPlan> runner_up, too_large;
+};
+Alternatives alternatives_to(const Plan& chosen, const std::vector<ConsideredPlan>& plans) {
+  Alternatives found;
+  for (const ConsideredPlan& plan : plans) {
+    std::optional<ConsideredPlan>& best = plan.fits ? found.runner_up : found.too_large;
+    if (plan_in_words(plan.plan) == plan_in_words(chosen)) continue;
+    if (!best || plan.plan.predicted.step < best->plan.predicted.step) best = plan;
+  }
+  return found;
+}
+
+std::string reason(const Plan& chosen, const std::vector<ConsideredPlan>& plans, const Alternatives& others) {
+  const std::string all = counted(static_cast<int64_t>(plans.size()), "plan");
+  if (plans.size() == 1) return fmt::format("{} considered no other\n", chosen.planner);
+  if (!others.runner_up) return fmt::format("the only one that fits of {} that {} considered\n", all, chosen.planner);
+  if (others.runner_up->plan.predicted.step < chosen.predicted.step)
+    return fmt::format("{} took the first that fits in its order, not the fastest, of {}\n", chosen.planner, all);
+  const auto num_fit = std::ranges::count_if(plans, &ConsideredPlan::fits);
+  return fmt::format("the fastest of {} that fit, {} considered by {}\n", counted(num_fit, "plan"), all,
+                     chosen.planner);
+}
+
+/// A plan beside the chosen one, in time and memory.
+Result<std::string> described(const Job& job, const ProgramSimulation& simulation, const ConsideredPlan& other) {
+  const Plan& plan = other.plan;
+  Bytes peak;
+  for (Bytes of_stage : job.plan.predicted.peak_memory) peak = std::max(peak, of_stage);
+  ALTIPLANO_ASSIGN(const std::string where, differences(job, simulation, plan));
+  return fmt::format("{}: {} ({}), {}; fullest rank {} ({})\n", plan_in_words(plan), to_string(plan.predicted.step),
+                     percent(plan.predicted.step, job.plan.predicted.step), where, to_string(other.peak),
+                     with_sign(other.peak - peak));
 }
 
 }  // namespace
@@ -73,7 +112,7 @@ std::string plan_in_words(const Plan& plan) {
 
 std::string top_plans(const Job& job, size_t most) {
   if (job.plan_was_given) return "the plan was given: no other was considered\n";
-  const std::vector<ConsideredPlan> plans = distinct_plans(job);
+  const std::vector<ConsideredPlan> plans = distinct_plans(job.considered);
   const std::string chosen = plan_in_words(job.plan);
   std::string text = fmt::format("{:>4}  {:>11} {:>8} {:>12}  {}\n", "", "step", "", "fullest rank", "plan");
   for (size_t i = 0; i < std::min(most, plans.size()); ++i) {
@@ -87,43 +126,28 @@ std::string top_plans(const Job& job, size_t most) {
                             job.plan.planner, most < plans.size() ? fmt::format(", the best {} shown", most) : "");
 }
 
-Result<std::string> why_this_plan(const Job& job) {
+Result<std::string> why_this_plan(const Job& job, const ProgramSimulation& simulation) {
   if (job.plan_was_given) return fmt::format("why       it was given: {}\n", job.plan.file);
-  const std::vector<ConsideredPlan> plans = distinct_plans(job);
-  const std::string chosen = plan_in_words(job.plan);
-  const ConsideredPlan *runner_up = nullptr, *too_large = nullptr;
-  int64_t num_fit = 0;
-  for (const ConsideredPlan& plan : plans) {
-    num_fit += plan.fits ? 1 : 0;
-    if (plan_in_words(plan.plan) == chosen) continue;
-    if (plan.fits && !runner_up) runner_up = &plan;
-    if (!plan.fits && (!too_large || plan.plan.predicted.step < too_large->plan.predicted.step)) too_large = &plan;
+  const std::vector<ConsideredPlan> plans = distinct_plans(job.considered);
+  Alternatives others = alternatives_to(job.plan, plans);
+  std::string text = "why       " + reason(job.plan, plans, others);
+  std::string runner_up = "runner-up ";
+  if (!others.runner_up) {  // the planner looked at nothing else, so somebody has to
+    std::vector<ConsideredPlan> more = plans_of_other_degrees(job, kMostOtherDegrees);
+    more.insert(more.end(), plans.begin(), plans.end());
+    others = alternatives_to(job.plan, distinct_plans(more));
+    runner_up += "by other degrees: ";
   }
-  const Seconds step = job.plan.predicted.step;
-  Bytes peak;
-  for (Bytes of_stage : job.plan.predicted.peak_memory) peak = std::max(peak, of_stage);
-  std::string text = "why       ";
-  if (plans.size() == 1)
-    text += fmt::format("{} considered no other; `altiplano plan --compare` puts another planner's beside it\n",
-                        job.plan.planner);
-  else if (!runner_up)
-    text += fmt::format("the only plan that fits of {} that {} considered\n",
-                        counted(static_cast<int64_t>(plans.size()), "plan"), job.plan.planner);
-  else if (runner_up->plan.predicted.step < step)
-    text += fmt::format("{} took the first plan in its order that fits, not the fastest\n", job.plan.planner);
-  else
-    text += fmt::format("the fastest of {} that fit, {} considered by {}\n", counted(num_fit, "plan"),
-                        counted(static_cast<int64_t>(plans.size()), "plan"), job.plan.planner);
-  if (runner_up) {
-    ALTIPLANO_ASSIGN(const std::string where, differences(job, runner_up->plan));
-    text += fmt::format("runner-up {}: {} ({}), {}; fullest rank {} ({})\n", plan_in_words(runner_up->plan),
-                        to_string(runner_up->plan.predicted.step), percent(runner_up->plan.predicted.step, step), where,
-                        to_string(runner_up->peak), with_sign(runner_up->peak - peak));
+  if (others.runner_up) {
+    ALTIPLANO_ASSIGN(const std::string line, described(job, simulation, *others.runner_up));
+    text += runner_up + line;
   }
-  if (too_large)
-    text += fmt::format("no room   {}: {} ({}), but its fullest rank needs {}\n", plan_in_words(too_large->plan),
-                        to_string(too_large->plan.predicted.step), percent(too_large->plan.predicted.step, step),
-                        to_string(too_large->peak));
+  if (others.too_large) {
+    const Plan& plan = others.too_large->plan;
+    text += fmt::format("no room   {}: {} ({}), but its fullest rank needs {}\n", plan_in_words(plan),
+                        to_string(plan.predicted.step), percent(plan.predicted.step, job.plan.predicted.step),
+                        to_string(others.too_large->peak));
+  }
   return text;
 }
 

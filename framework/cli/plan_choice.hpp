@@ -3,6 +3,7 @@
 #include <string>
 
 #include "framework/runtime/job.hpp"
+#include "framework/simulate/simulate_programs.hpp"
 
 namespace altiplano {
 
@@ -13,7 +14,9 @@ std::string plan_in_words(const Plan& plan);
 std::string top_plans(const Job& job, size_t most);
 
 /// Lines "why", "runner-up", "no room": what speaks for the plan, what the fastest other one would lose or win, in time
-/// by what makes it and in memory, and the fastest of those that do not fit. Simulates the first two.
-Result<std::string> why_this_plan(const Job& job);
+/// by what makes it and in memory, and the fastest of those that do not fit. Simulates the second; `simulation` is the
+/// plan's own. For a planner
+/// that had no other plan that fits, other degrees are tried.
+Result<std::string> why_this_plan(const Job& job, const ProgramSimulation& simulation);
 
 }  // namespace altiplano

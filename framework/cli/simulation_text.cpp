@@ -30,6 +30,12 @@ StepParts parts_of(const ProgramSimulation& simulation) {
   return {sum.busy * (1 / ranks), sum.exposed * (1 / ranks), sum.bubble * (1 / ranks)};
 }
 
+std::string step_text(const ProgramSimulation& simulation) {
+  const StepParts parts = parts_of(simulation);
+  return fmt::format("{} = computing {} + exposed communication {} + bubble {}", to_string(simulation.step),
+                     to_string(parts.busy), to_string(parts.exposed), to_string(parts.bubble));
+}
+
 std::string traffic_text(const ProgramSimulation& simulation, const Cluster& cluster) {
   std::vector<std::string> levels;
   for (size_t l = 0; l < cluster.levels.size(); ++l)

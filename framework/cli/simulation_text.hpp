@@ -19,6 +19,9 @@ struct StepParts {
 };
 StepParts parts_of(const ProgramSimulation& simulation);
 
+/// "46.8 ms = computing 31.7 ms + exposed communication 165 us + bubble 14.9 ms"
+std::string step_text(const ProgramSimulation& simulation);
+
 /// "node 145.3 GiB, network 3.9 GiB a step, by the level that is crossed"
 std::string traffic_text(const ProgramSimulation& simulation, const Cluster& cluster);
 

@@ -11,6 +11,7 @@
 #include "framework/config/job_values.hpp"
 #include "framework/plan/degrees.hpp"
 #include "framework/plugin/registry.hpp"
+#include "framework/simulate/fit.hpp"
 #include "framework/simulate/plan_estimate.hpp"
 #include "framework/storage/atomic_file.hpp"
 #include "framework/storage/file_kind.hpp"
@@ -120,6 +121,19 @@ Status make_plan(Job& job, const BatchSizes& batch, JobDevice& device, bool only
     return invalid_argument("parallel.planner.sharding: planner/{} does not plan sharding", sharding_name);
   ALTIPLANO_ASSIGN(job.plan, stages->stages()->plan_stages(request));
   return sharding->sharding()->plan_sharding(request, job.plan);
+}
+
+/// Divisions of the ranks with the tensor axis inside a node, least tensor x pipeline first.
+std::vector<Degrees> all_degrees(const Job& job) {
+  std::vector<Degrees> all;
+  const auto num_layers = static_cast<int>(job.graph->graph.layers().size());
+  for (int model = 1; model <= job.num_ranks; ++model) {
+    if (job.num_ranks % model != 0) continue;
+    for (int tensor = std::min(model, job.cluster.devices_per_node()); tensor >= 1; --tensor)
+      if (model % tensor == 0 && model / tensor <= num_layers)
+        all.push_back({job.num_ranks / model, tensor, model / tensor});
+  }
+  return all;
 }
 
 /// A plan is portable, so another cluster is no mistake; but it was chosen for that one.
@@ -362,6 +376,27 @@ Result<Job> prepare_job(JobConfig config, const JobRequest& request) {
   auto job = prepare(std::move(config), request);
   if (!job.is_ok()) return with_place(options, with_precision(options, job.status()));
   return job;
+}
+
+std::vector<ConsideredPlan> plans_of_other_degrees(const Job& job, int most) {
+  std::vector<ConsideredPlan> considered;
+  const Options& options = job.config.options;
+  const auto batch = job_batch(options, job.num_ranks);
+  const auto memory = memory_limit(options, job.cluster, job.num_ranks);
+  if (!batch.is_ok() || !memory.is_ok()) return considered;
+  const PlannerServices services = services_for(job, *job.device, true, *memory, considered);
+  const PlanRequest request{job.graph.get(), &job.cluster,  &services,    options.section("parallel"),
+                            job.num_ranks,   batch->global, batch->micro, batch->accumulation,
+                            *memory};
+  for (const Degrees& degrees : all_degrees(job)) {
+    DegreePlanOptions wanted = degree_options(request, job.plan.planner);
+    wanted.degrees = degrees;
+    wanted.split.clear();
+    if (cannot_fit(request, wanted)) continue;
+    const auto tried = fit_plan(request, wanted);
+    if (tried.is_ok() && --most == 0) break;
+  }
+  return considered;
 }
 
 std::map<std::string, std::string> model_architecture(const Options& options) {

@@ -71,6 +71,11 @@ Result<Job> prepare_job(JobConfig config, const JobRequest& request);
 /// ranks.
 Result<BatchSizes> job_batch(const Options& options, int num_ranks);
 
+/// What the job's ranks could also be divided into, whatever degrees the job file gives: plans by degrees and the rule
+/// for the tensor axis, each with the largest microbatch that fits (the smallest where none does), estimated by the
+/// first rank of every stage. At most `most` divisions, those that split the model least first.
+std::vector<ConsideredPlan> plans_of_other_degrees(const Job& job, int most);
+
 /// What the plan's schedule makes of its stages and microbatches, verified.
 Result<Timetable> build_timetable(const Plan& plan);
 

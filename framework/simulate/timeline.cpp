@@ -135,7 +135,7 @@ class SvgWriter {
 
  private:
   static constexpr double kWidth = 1400, kMargin = 16, kLeft = 150, kRight = 24, kTop = 48;
-  static constexpr double kLeastSeen = 0.3;  ///< pixels
+  static constexpr double kLeastSeen = 0.3, kNarrow = 3, kGap = 0.6;  ///< pixels
 
   double x(Seconds time) const { return kLeft + time.value * scale_; }
 
@@ -153,8 +153,9 @@ class SvgWriter {
       out_ += fmt::format("<text x=\"{:.0f}\" y=\"{:.1f}\" text-anchor=\"end\"{}>{}</text>\n", kLeft - 8, text_y,
                           row_ < 14 ? " font-size=\"9\"" : "", in_xml(row_name(rank, stage_names_)));
     add_rect(Seconds(0), simulation_.step, y, height, kWaitColour, "");
+    const Seconds gap(kGap / scale_);
     for (const TimedAction& a : rank.actions)
-      add_rect(a.begin, a.end, y, height, colour_of(a.action.kind),
+      add_rect(a.begin, a.end - a.begin > gap * 5 ? a.end - gap : a.end, y, height, colour_of(a.action.kind),
                fmt::format("{}: {} from {}", a.action.to_string(), to_string(a.end - a.begin), to_string(a.begin)));
     for (const Wait& wait : rank.waits) add_wait(wait, y, height);
     for (const TimedAction& a : rank.actions) add_microbatch(a, y, height);
@@ -166,8 +167,10 @@ class SvgWriter {
     const std::string& label = simulation_.labels[static_cast<size_t>(e.label)];
     if ((came - wait.begin).value * scale_ >= kLeastSeen)
       add_rect(wait.begin, came, y, height, kWaitColour, "waits for " + label);
-    if ((wait.end - came).value * scale_ >= kLeastSeen)
-      add_rect(came, wait.end, y, height, kExposedColour, label + ": " + to_string(wait.end - came));
+    // Many short ones would hide what the rank works at.
+    const double width = (wait.end - came).value * scale_, part = width < kNarrow ? height / 3 : height;
+    if (width >= kLeastSeen)
+      add_rect(came, wait.end, y + height - part, part, kExposedColour, label + ": " + to_string(wait.end - came));
   }
 
   void add_microbatch(const TimedAction& a, double y, double height) {

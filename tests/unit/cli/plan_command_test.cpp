@@ -87,9 +87,11 @@ BOOST_AUTO_TEST_CASE(explain_says_what_the_runner_up_loses_and_what_has_no_room)
                              "), computing ", ", exposed communication ", ", bubble ", "; fullest rank ",
                              "\nno room   ", ", but its fullest rank needs "});
   const auto manual = run_on_job("plan", "--explain");
-  check_contains(manual.output, {"\nwhy       planner/manual considered no other; "});
+  check_contains(manual.output,
+                 {"\nwhy       planner/manual considered no other\nrunner-up by other degrees: ", "; fullest rank "});
   const auto heuristic = job.run("plan", "-n 8 --explain");
-  check_contains(heuristic.output, {"\nwhy       the only plan that fits of ", "\nno room   data 8, "});
+  check_contains(heuristic.output,
+                 {"\nwhy       the only one that fits of ", "\nrunner-up by other degrees: ", "\nno room   data 8, "});
 }
 
 BOOST_AUTO_TEST_CASE(top_lists_what_the_planner_considered_fastest_first_and_marks_the_chosen_one) {
