@@ -14,7 +14,6 @@
 #include "framework/cli/simulation_text.hpp"
 #include "framework/plan/assignment.hpp"
 #include "framework/plan/layer_names.hpp"
-#include "framework/program/lowering.hpp"
 #include "framework/runtime/job.hpp"
 #include "framework/runtime/job_data.hpp"
 #include "framework/runtime/kernel_choice.hpp"
@@ -96,12 +95,6 @@ Status print_full(const Job& job) {
   return Status::ok();
 }
 
-Result<std::vector<Program>> lower_and_verify(const Job& job) {
-  ALTIPLANO_ASSIGN(auto programs, lower(*job.graph, job.plan, job.timetable, Binding::identity(job.plan.num_slots())));
-  ALTIPLANO_RETURN_IF_ERROR(verify_programs(programs));
-  return programs;
-}
-
 /// A plan file, or else a planner, as --compare names them.
 bool is_plan_file(const std::string& name) {
   return name.find('/') != std::string::npos || name.ends_with(".yaml") || name.ends_with(".yml");
@@ -163,12 +156,12 @@ Status plan(const PlanArguments& arguments) {
   ALTIPLANO_RETURN_IF_ERROR(check_outputs(arguments));
   if (!arguments.compare.empty()) return compare(arguments);
   ALTIPLANO_ASSIGN(Job job, prepare(arguments));
-  ALTIPLANO_ASSIGN(auto programs, lower_and_verify(job));
+  ALTIPLANO_RETURN_IF_ERROR(verify_programs(job.programs));
   ALTIPLANO_RETURN_IF_ERROR(print_choice(arguments, job));
   if (!arguments.explain && arguments.top == 0 && arguments.output.empty()) print_out("{}", job.plan.to_yaml());
   if (arguments.full) ALTIPLANO_RETURN_IF_ERROR(print_full(job));
   if (arguments.program)
-    for (const Program& program : programs) print_out("{}", program.to_string());
+    for (const Program& program : job.programs) print_out("{}", program.to_string());
   if (arguments.output.empty()) return Status::ok();
   return write_named_file(arguments.output, job.plan.to_yaml());
 }
@@ -187,13 +180,13 @@ Result<std::string> check_start(const Job& job) {
 Status validate(const PlanArguments& arguments) {
   ALTIPLANO_ASSIGN(Job job, prepare(arguments));
   ALTIPLANO_ASSIGN(const std::string data, check_start(job));
-  ALTIPLANO_ASSIGN(auto programs, lower_and_verify(job));
+  ALTIPLANO_RETURN_IF_ERROR(verify_programs(job.programs));
   size_t instructions = 0;
-  for (const Program& program : programs)
+  for (const Program& program : job.programs)
     for (const Block& block : program.blocks) instructions += block.instructions.size();
   print_out("ok: {} on {}: {}{}; {} with {} proved free of deadlock, of overlap and of reads before writes\n",
             arguments.job.file, counted(arguments.ranks, "rank"), plan_summary(job.plan), data,
-            counted(static_cast<int64_t>(programs.size()), "program"),
+            counted(static_cast<int64_t>(job.programs.size()), "program"),
             counted(static_cast<int64_t>(instructions), "instruction"));
   return Status::ok();
 }
@@ -242,8 +235,9 @@ void add_plan_command(CLI::App& app, int& exit_code) {
   command->add_flag("--program", arguments->program, "Every rank's program too");
   CLI::Option* output = command->add_option("-o,--output,--out", arguments->output, "Write the plan to this file");
   output->type_name("FILE");
-  for (CLI::Option* other : {top, svg, output, command->get_option("--plan"), command->get_option("--explain")})
-    compared->excludes(other);
+  for (CLI::Option* other : {top, svg, output}) compared->excludes(other);
+  for (const char* other : {"--plan", "--explain", "--full", "--program"})
+    compared->excludes(command->get_option(other));
   on_run(command, exit_code, [arguments] { return plan(*arguments); });
 }
 

@@ -68,22 +68,47 @@ Result<Timetable> build_timetable(const Plan& plan) {
 
 namespace {
 
-/// What planners ask; every plan they ask about for the job's own ranks is noted in `considered`.
+/// A plan without what it is predicted to take.
+std::string plan_itself(Plan plan) {
+  plan.predicted = {};
+  return plan.to_yaml();
+}
+
+/// Planners ask about the plan that they take in the end: its programs are kept, so that it is lowered once.
+struct LastLowered {
+  std::string plan;  ///< plan_itself
+  bool only_first_of_stage = false;
+  std::vector<Program> programs;
+};
+
+struct Considered {
+  std::vector<ConsideredPlan>& plans;
+  LastLowered& last;
+};
+
+/// Of a plan for the job's own ranks.
+Result<PlanEstimate> estimate_and_note(const Job& job, const Plan& plan, const Timetable& timetable,
+                                       const LoweringOptions& options, Bytes memory, const Considered& considered) {
+  LastLowered lowered{plan_itself(plan), options.only_first_of_stage, {}};
+  ALTIPLANO_ASSIGN(lowered.programs, lower(*job.graph, plan, timetable, Binding::identity(plan.num_slots()), options));
+  ALTIPLANO_ASSIGN(PlanEstimate found, estimate_programs(*job.graph, plan, job.cluster, timetable, lowered.programs));
+  const Bytes peak = *std::ranges::max_element(found.peak_per_rank);
+  considered.plans.push_back({plan, peak, peak <= memory, options.only_first_of_stage});
+  considered.plans.back().plan.predicted = found.prediction;
+  considered.last = std::move(lowered);
+  return found;
+}
+
+/// What planners ask; every plan they ask about for the job's own ranks is noted.
 PlannerServices services_for(const Job& job, JobDevice& device, bool only_previews, Bytes memory,
-                             std::vector<ConsideredPlan>& considered) {
-  auto estimate = [&job, &device, &considered, memory](const Plan& plan, bool is_preview) -> Result<PlanEstimate> {
+                             Considered considered) {
+  auto estimate = [&job, &device, considered, memory](const Plan& plan, bool is_preview) -> Result<PlanEstimate> {
     ALTIPLANO_ASSIGN(Timetable timetable, build_timetable(plan));
     LoweringOptions options = device.lowering();
     options.only_first_of_stage = is_preview;
+    if (plan.num_slots() == job.num_ranks) return estimate_and_note(job, plan, timetable, options, memory, considered);
     // Planners ask about more ranks than the job has when they look for a change that fits.
-    ALTIPLANO_ASSIGN(PlanEstimate found,
-                     estimate_plan(*job.graph, plan, job.cluster.resized(plan.num_slots()), timetable, options));
-    if (plan.num_slots() == job.num_ranks) {
-      const Bytes peak = *std::ranges::max_element(found.peak_per_rank);
-      considered.push_back({plan, peak, peak <= memory, is_preview});
-      considered.back().plan.predicted = found.prediction;
-    }
-    return found;
+    return estimate_plan(*job.graph, plan, job.cluster.resized(plan.num_slots()), timetable, options);
   };
   PlannerServices services;
   services.estimate = [estimate, only_previews](const Plan& plan) { return estimate(plan, only_previews); };
@@ -93,10 +118,10 @@ PlannerServices services_for(const Job& job, JobDevice& device, bool only_previe
 }
 
 /// Both halves by the planners that the job file names.
-Status make_plan(Job& job, const BatchSizes& batch, JobDevice& device, bool only_previews) {
+Status make_plan(Job& job, const BatchSizes& batch, JobDevice& device, bool only_previews, LastLowered& last) {
   const Options& options = job.config.options;
   ALTIPLANO_ASSIGN(const Bytes memory, memory_limit(options, job.cluster, job.num_ranks));
-  const PlannerServices services = services_for(job, device, only_previews, memory, job.considered);
+  const PlannerServices services = services_for(job, device, only_previews, memory, {job.considered, last});
   PlanRequest request{job.graph.get(), &job.cluster, &services,   options.section("parallel"),
                       job.num_ranks,   batch.global, batch.micro, batch.accumulation,
                       memory};
@@ -304,13 +329,17 @@ Status take_proved_plan(Job& job, const JobRequest& request) {
 }
 
 /// Lowers the plan, and says what it needs.
-Status lower_plan(Job& job, bool only_first_of_stage) {
+Status lower_plan(Job& job, bool only_first_of_stage, LastLowered last) {
   ALTIPLANO_RETURN_IF_ERROR(verify_plan(job.plan, *job.graph));
   ALTIPLANO_ASSIGN(job.timetable, build_timetable(job.plan));
   LoweringOptions options = job.device->lowering();
   options.only_first_of_stage = only_first_of_stage;
-  ALTIPLANO_ASSIGN(job.programs,
-                   lower(*job.graph, job.plan, job.timetable, Binding::identity(job.plan.num_slots()), options));
+  if (last.plan == plan_itself(job.plan) && last.only_first_of_stage == only_first_of_stage) {
+    job.programs = std::move(last.programs);
+  } else {
+    ALTIPLANO_ASSIGN(job.programs,
+                     lower(*job.graph, job.plan, job.timetable, Binding::identity(job.plan.num_slots()), options));
+  }
   ALTIPLANO_ASSIGN(job.estimate, estimate_programs(*job.graph, job.plan, job.cluster, job.timetable, job.programs));
   if (job.plan_was_given) ALTIPLANO_RETURN_IF_ERROR(check_given_plan_fits(job));
   job.plan.predicted = job.estimate.prediction;
@@ -339,10 +368,11 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
   auto start = std::chrono::steady_clock::now();
   ALTIPLANO_ASSIGN(job.device, JobDevice::open(options, request.num_ranks, request.threads, job.graph->seed));
   note_slow_precision(job);
+  LastLowered last;
   if (request.proved) {
     ALTIPLANO_RETURN_IF_ERROR(take_proved_plan(job, request));
   } else if (request.plan_file.empty()) {
-    ALTIPLANO_RETURN_IF_ERROR(make_plan(job, batch, *job.device, request.only_first_of_stage));
+    ALTIPLANO_RETURN_IF_ERROR(make_plan(job, batch, *job.device, request.only_first_of_stage, last));
   } else {
     ALTIPLANO_RETURN_IF_ERROR(check_file_kind(request.plan_file, FileKind::kPlan));
     ALTIPLANO_ASSIGN(std::string text, read_input_file(request.plan_file, kMostWrittenBytes));
@@ -352,7 +382,7 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
     note_other_cluster(job);
     note_overridden(job);
   }
-  if (!request.proved) ALTIPLANO_RETURN_IF_ERROR(lower_plan(job, request.only_first_of_stage));
+  if (!request.proved) ALTIPLANO_RETURN_IF_ERROR(lower_plan(job, request.only_first_of_stage, std::move(last)));
   job.planning_time = Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return job;
 }
@@ -384,7 +414,8 @@ std::vector<ConsideredPlan> plans_of_other_degrees(const Job& job, int most) {
   const auto batch = job_batch(options, job.num_ranks);
   const auto memory = memory_limit(options, job.cluster, job.num_ranks);
   if (!batch.is_ok() || !memory.is_ok()) return considered;
-  const PlannerServices services = services_for(job, *job.device, true, *memory, considered);
+  LastLowered last;
+  const PlannerServices services = services_for(job, *job.device, true, *memory, {considered, last});
   const PlanRequest request{job.graph.get(), &job.cluster,  &services,    options.section("parallel"),
                             job.num_ranks,   batch->global, batch->micro, batch->accumulation,
                             *memory};
