@@ -141,3 +141,15 @@ BOOST_AUTO_TEST_CASE(one_stage_of_one_microbatch_is_simulated_as_it_is_estimated
   const std::string step = simulated.output.substr(at, simulated.output.find(" = ", at) - at);
   check_contains(estimated.output, {"\nstep      " + step + " predicted"});
 }
+
+BOOST_AUTO_TEST_CASE(the_programs_of_a_plan_are_the_same_planned_and_read_back) {
+  FreeJob job;
+  for (const std::string planner : {"heuristic", "dp"}) {
+    const std::string with = "-n 4 --set parallel.planner=" + planner;
+    const auto planned = job.run("plan", with + " --full --program --out plan.yaml");
+    const auto read = job.run("plan", with + " --full --program --plan plan.yaml --out again.yaml");
+    BOOST_TEST(planned.exit_code == 0, planned.output);
+    BOOST_TEST(contains(planned.output, "\nstep: F0/0 "), planned.output);
+    BOOST_TEST((planned.output == read.output));
+  }
+}

@@ -149,9 +149,9 @@ std::vector<DegreePlanOptions> many_plans() {
   return all;
 }
 
-TrainingGraph graph_of(bool tied) {
+TrainingGraph graph_of(bool tied, int64_t vocabulary = 32) {
   GptShape shape;
-  shape.layers = 4, shape.batch = 16, shape.vocabulary = 32, shape.tied = tied;
+  shape.layers = 4, shape.batch = 16, shape.vocabulary = vocabulary, shape.tied = tied;
   return make_gpt_training(shape, DType::kF32);
 }
 
@@ -307,9 +307,9 @@ BOOST_AUTO_TEST_CASE(pipelines_with_nothing_to_contend_take_what_their_timetable
 }
 
 BOOST_AUTO_TEST_CASE(one_rank_of_a_stage_says_what_all_of_them_say) {
-  int num_alike = 0;
-  for (bool tied : {false, true}) {
-    const TrainingGraph graph = graph_of(tied);
+  int num_alike = 0, num_unlike = 0;
+  for (const auto& [tied, vocabulary] : {std::pair(false, 32), std::pair(true, 32), std::pair(true, 33)}) {
+    const TrainingGraph graph = graph_of(tied, vocabulary);
     for (const DegreePlanOptions& options : many_plans()) {
       const Plan plan = make_plan(graph, options);
       const Cluster cluster = test_cluster(plan.num_slots());
@@ -325,15 +325,17 @@ BOOST_AUTO_TEST_CASE(one_rank_of_a_stage_says_what_all_of_them_say) {
       const bool stands = stand_for_all(*programs, alike);
       const auto some = simulate_programs(*programs, alike, cluster);
       BOOST_REQUIRE_MESSAGE(some.is_ok(), some.status().to_string());
-      // Where the first ranks do not say all, what they leave out is the exchange of a tied table.
-      const double allowed = stands ? 1e-12 : 0.05;
-      BOOST_TEST(some->step.value == all.step.value, boost::test_tools::tolerance(allowed));
+      BOOST_TEST(some->step.value == all.step.value, boost::test_tools::tolerance(stands ? 1e-12 : 1e-9));
+      num_unlike += stands ? 0 : 1;
       if (!stands) continue;
       num_alike += plan.num_slots() > static_cast<int>(plan.stages.size()) ? 1 : 0;
-      BOOST_TEST(some->sent_per_level[0] == all.sent_per_level[0], boost::test_tools::tolerance(1e-9));
+      // The first rank's pieces are the largest of uneven ones.
+      const double rounded_up = vocabulary == 33 ? 2e-3 : 1e-9;
+      BOOST_TEST(some->sent_per_level[0] == all.sent_per_level[0], boost::test_tools::tolerance(rounded_up));
     }
   }
   BOOST_TEST(num_alike >= 30);
+  BOOST_TEST(num_unlike >= 8);
 }
 
 BOOST_AUTO_TEST_CASE(the_parts_of_every_ranks_time_make_the_step_and_the_path_has_no_gap) {
