@@ -108,7 +108,8 @@ void add_pack(CLI::App& data, int& exit_code) {
   command->add_option("files", arguments->options.inputs, "Text files; each is one document, in this order")
       ->required();
   command->add_option("-o,--output", arguments->options.output, "The file to write; it appears when it is whole")
-      ->required();
+      ->required()
+      ->type_name("FILE");
   command->add_option("--tokenizer", arguments->tokenizer, "byte or gpt2")->capture_default_str();
   command->add_option("--vocab", arguments->vocab, "GPT-2's encoder.json");
   command->add_option("--merges", arguments->merges, "GPT-2's vocab.bpe");

@@ -80,20 +80,36 @@ std::string empty_assignment(int argc, char** argv) {
   return {};
 }
 
-/// "altiplano ckpt ls" of what was given: whose --help says more.
-std::string deepest_command(const CLI::App& app, int argc, char** argv) {
-  std::string name = app.get_name();
-  std::vector<const CLI::App*> at = {&app};
+struct GivenCommand {
+  std::string name;  ///< "altiplano ckpt ls": whose --help says more
+  const CLI::App* app;
+};
+
+GivenCommand deepest_command(const CLI::App& app, int argc, char** argv) {
+  GivenCommand given{app.get_name(), &app};
   for (int i = 1; i < argc; ++i) {
-    at = at[0]->get_subcommands([&](const CLI::App* command) { return command->get_name() == argv[i]; });
+    const auto at = given.app->get_subcommands([&](const CLI::App* command) { return command->get_name() == argv[i]; });
     if (at.empty()) break;
-    name += " " + at[0]->get_name();
+    given = {given.name + " " + at[0]->get_name(), at[0]};
   }
-  return name;
+  return given;
 }
 
 int refuse_usage(const CLI::App& app, const std::string& what, int argc, char** argv) {
-  return report(invalid_argument("{} ({} --help says more)", what, deepest_command(app, argc, argv)));
+  return report(invalid_argument("{} ({} --help says more)", what, deepest_command(app, argc, argv).name));
+}
+
+/// "missing: -c FILE, Job file (YAML)", as one would write it; empty when nothing that is required is missing.
+std::string missing_option(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (!option->get_required() || option->count() > 0) continue;
+    const auto& shorts = option->get_snames();
+    std::string word = shorts.empty() ? option->get_name() : "-" + shorts[0];
+    const std::string type = option->get_type_name();  // with its bounds behind a colon
+    if (!option->get_positional()) word += " " + type.substr(0, type.find(':'));
+    return fmt::format("missing: {}, {}", word, option->get_description());
+  }
+  return {};
 }
 
 int usage_mistake(CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
@@ -104,7 +120,10 @@ int usage_mistake(CLI::App& app, const CLI::ParseError& error, int argc, char** 
     print_out_text(out.str());
     return code;
   }
-  return refuse_usage(app, command.empty() ? error.what() : command, argc, argv);
+  if (!command.empty()) return refuse_usage(app, command, argc, argv);
+  const bool is_missing = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
+  const std::string missing = is_missing ? missing_option(*deepest_command(app, argc, argv).app) : "";
+  return refuse_usage(app, missing.empty() ? error.what() : missing, argc, argv);
 }
 
 /// What did not arrive is a failure of the command. A reader that has seen enough (`| head`) is told nothing. Training

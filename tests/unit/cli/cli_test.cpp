@@ -31,7 +31,10 @@ BOOST_AUTO_TEST_CASE(usage_mistakes_exit_with_2_and_say_what_is_possible) {
            {"confg", "error: unknown command confg; did you mean config?"},
            {"config sho", "error: unknown command sho; did you mean show?"},
            {"config", "error: no command; there is show, diff, schema, reference"},
-           {"config show", "error: --config is required"},
+           {"config show", "error: missing: -c FILE, Job file (YAML)"},
+           {"launch -c job.yaml", "error: missing: -n RANKS, Processes to start, one per device"},
+           {"data pack a.txt", "error: missing: -o FILE, The file to write"},
+           {"ckpt ls", "error: missing: path, A folder of checkpoints, or one checkpoint in it"},
            {"doctor --fast", "error: The following argument was not expected: --fast"},
        }) {
     auto result = run_altiplano(arguments);
