@@ -3,13 +3,11 @@
 // its plugins included; not under sanitizers, which bring their own.
 #include <string>
 
+#include "tests/support/sanitized.hpp"
+
 namespace altiplano::test {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kCanCountAllocations = false;
-#else
-inline constexpr bool kCanCountAllocations = true;
-#endif
+inline constexpr bool kCanCountAllocations = !kIsSanitized;
 
 /// From now on what this thread allocates is counted, or no longer.
 void count_allocations(bool on);

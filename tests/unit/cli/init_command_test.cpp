@@ -1,6 +1,7 @@
 // A first job as a newcomer gets it: written, checked, run by its own script, compared, replayed.
 #include <boost/test/unit_test.hpp>
 
+#include "tests/support/sanitized.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace altiplano::test;
@@ -45,7 +46,7 @@ BOOST_AUTO_TEST_CASE(a_first_job_is_valid_and_every_key_stands_in_it) {
 
 BOOST_AUTO_TEST_CASE(a_first_job_is_valid_for_any_number_of_ranks) {
   TemporaryDirectory folder;
-  for (int ranks = 1; ranks <= 16; ++ranks) {
+  for (int ranks = 1; ranks <= 16; ranks += every(7)) {
     const auto result = run_command(fmt::format("cd '{0}' && export PATH=" ALTIPLANO_BINARY_DIR
                                                 "/bin:$PATH && unset ALTIPLANO_PLUGIN_PATH && "
                                                 "altiplano init --folder of{1} -n {1} && cd of{1} && "

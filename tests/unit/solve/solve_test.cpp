@@ -4,6 +4,7 @@
 
 #include "framework/solve/cbc.hpp"
 #include "tests/support/choice_problems.hpp"
+#include "tests/support/sanitized.hpp"
 
 using namespace altiplano;
 using namespace altiplano::test;
@@ -64,7 +65,7 @@ BOOST_AUTO_TEST_CASE(eight_hundred_random_problems_with_rows_are_solved_as_by_tr
 }
 
 BOOST_AUTO_TEST_CASE(cbc_and_the_own_search_agree_on_problems_too_large_to_try_everything) {
-  for (uint64_t seed = 0; seed < 24; ++seed) {
+  for (uint64_t seed = 0; seed < 24; seed += every(7)) {
     RandomProblem want{kGraphs[seed % 3], 20 + static_cast<int>(seed % 4) * 5, 3, 6};
     want.rows = static_cast<int>(seed % 4);
     want.tightness = 0.3;
