@@ -187,6 +187,7 @@ BackgroundRun::BackgroundRun(const JobFolder& folder, const std::string& argumen
                                     kProgram, arguments, output_path_);
   process_ = fork();
   if (process_ == 0) {
+    for (int ignored : {SIGHUP, SIGINT}) signal(ignored, SIG_DFL);  // as under nohup, or in a shell's background
     execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
     _exit(127);
   }
