@@ -43,7 +43,7 @@ RandomFault random_fault(std::mt19937& random, int round) {
                         fault.instant.milliseconds);
   if (is_stop_signal(fault.signal)) {
     fault.exit_code = kSaved;
-    it.last_line = "stopped   after step ";
+    it.last_line = " again to go on";  // after a step, or before the first
     if (fault.victim != kLauncher && fault.signal != SIGINT) fault.signals = 1 + below(3);
     if (fault.victim == kLauncher) fault.other_exit_code = 128 + fault.signal;  // before its first instruction
   } else if (fault.signal == SIGSTOP) {
