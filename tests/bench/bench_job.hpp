@@ -49,7 +49,7 @@ inline std::string job_text(const BenchModel& m, const std::string& precision, i
   return fmt::format(
       "run: {{dir: {0}}}\n"
       "model: {{kind: gpt, num_hidden_layers: {1}, hidden_size: {2}, num_attention_heads: {3}, "
-      "max_position_embeddings: {4}, vocab_size: {5}}}\n"
+      "max_position_embeddings: {4}, vocab_size: {5}, embd_pdrop: 0.0, resid_pdrop: 0.0, attn_pdrop: 0.0}}\n"
       "data: {{train: {6}}}\n"
       "train: {{max_steps: 1, global_batch_size: {7}, seq_length: {4}, precision: {8}}}\n"
       "parallel: {{planner: manual, data_parallel_size: {9}, tensor_parallel_size: 1, pipeline_parallel_size: 1}}\n",

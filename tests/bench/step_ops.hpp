@@ -5,7 +5,7 @@
 #include "framework/base/text.hpp"
 #include "framework/runtime/device_buffers.hpp"
 #include "framework/runtime/kernel_choice.hpp"
-#include "framework/simulate/plan_estimate.hpp"
+#include "framework/simulate/program_prices.hpp"
 #include "tests/bench/bench_job.hpp"
 
 namespace altiplano::bench {
