@@ -291,7 +291,8 @@ class ProgramSimulator {
         const Seconds from = std::clamp(exchange(wait.exchange).came, wait.begin, wait.end);
         timeline.exposed += wait.end - from;
       }
-      timeline.bubble = std::max(Seconds(0), result_.step - timeline.busy - timeline.exposed);
+      timeline.bubble = result_.step - timeline.busy - timeline.exposed;
+      if (timeline.bubble < result_.step * 1e-9) timeline.bubble = Seconds(0);  // rounding of the sums
     }
   }
 
