@@ -15,9 +15,9 @@ if(ALTIPLANO_UNITY)
   target_compile_options(altiplano_compile INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endif()
 # These checks of UBSan double the time to compile what is mostly texts and containers, and AddressSanitizer sees most of what they would:
-# targets whose sources do not lay out raw memory go without (their property ALTIPLANO_WITHOUT_CHECKS).
+# with ALTIPLANO_QUICK_CHECKS, targets whose sources do not lay out raw memory go without (their property ALTIPLANO_WITHOUT_CHECKS).
 set(altiplano_costly_checks null,object-size,pointer-overflow,alignment)
-set(without_checks $<TARGET_PROPERTY:ALTIPLANO_WITHOUT_CHECKS>)
+set(without_checks $<$<BOOL:${ALTIPLANO_QUICK_CHECKS}>:$<TARGET_PROPERTY:ALTIPLANO_WITHOUT_CHECKS>>)
 if(ALTIPLANO_SANITIZE)
   # What g++ says of uninitialised values is left to the checked build: instrumented code makes g++ take values of std::optional for unset.
   target_compile_options(altiplano_compile INTERFACE -fsanitize=${ALTIPLANO_SANITIZE} -fno-omit-frame-pointer
