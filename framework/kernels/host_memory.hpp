@@ -1,6 +1,7 @@
 #pragma once
 // HostMemory: the memory of a device that computes in the host's, counted to the byte. What Device::allocate, adopt and
 // free promise, for every device of that kind.
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +20,10 @@ inline Bytes physical_memory_of_rank(int ranks_on_host) {
   return Bytes(static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) / std::max(1, ranks_on_host));
 }
 
+/// Large allocations come in pages of this size where the system has them: products read matrices across their rows, and
+/// with pages of 4 KiB each row of a large one needs an address translation of its own.
+inline constexpr size_t kHugePage = size_t{2} << 20;
+
 class HostMemory {
  public:
   /// `device` is for messages ("device/cpu").
@@ -32,12 +37,14 @@ class HostMemory {
 
   Result<void*> allocate(int64_t bytes) {
     ALTIPLANO_RETURN_IF_ERROR(check(bytes));
-    const size_t rounded = (static_cast<size_t>(std::max<int64_t>(bytes, 1)) + 63) / 64 * 64;
-    void* memory = std::aligned_alloc(64, rounded);
+    const size_t page = static_cast<size_t>(bytes) < 2 * kHugePage ? 64 : kHugePage;
+    const size_t rounded = (static_cast<size_t>(std::max<int64_t>(bytes, 1)) + page - 1) / page * page;
+    void* memory = std::aligned_alloc(page, rounded);
     if (memory == nullptr)
       return runtime_failure("{}: the system refused {}; {} in use on this rank", device_, to_string(Bytes(bytes)),
                              to_string(allocated_));
-    std::memset(memory, 0, rounded);
+    if (page == kHugePage) madvise(memory, rounded, MADV_HUGEPAGE);  // a wish only: small pages do as well
+    std::memset(memory, 0, static_cast<size_t>(bytes));
     count(memory, {bytes, true});
     return memory;
   }

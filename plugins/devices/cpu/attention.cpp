@@ -3,6 +3,7 @@
 
 #include "framework/kernels/pointwise.hpp"
 #include "plugins/devices/cpu/attention_block.hpp"
+#include "plugins/devices/cpu/attention_tiles.hpp"
 
 namespace altiplano::cpu {
 namespace {
@@ -15,7 +16,7 @@ ALTIPLANO_CLONES float softmax_visible(int64_t n, int64_t end, float* scores) {
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (int64_t t = 0; t < n; ++t) {
-    scores[t] = fast_exp(scores[t] - highest);
+    scores[t] = exp_at_most_one(scores[t] - highest);
     sum += scores[t];
   }
   const float scale = 1.0f / sum;
@@ -47,10 +48,12 @@ void probabilities_of_block(const AttentionShape& a, const KernelCall& call, int
     float* row = scores.data + r * scores.stride;  // of the keys from `from` on
     const int64_t first = a.first_visible(call, b, s + r);
     std::fill(row, row + first - from, 0.0f);
-    lse[r] = softmax_visible(a.visible(s + r) - first, seen - first, row + first - from);
+    const int64_t visible = a.visible(s + r) - first;
+    float* seen_by_row = row + first - from;
+    lse[r] = softmax_visible(visible, seen - first, seen_by_row);
     if (a.dropout && call.step->training) {
-      const uint64_t index = a.mask_index(b, h, s + r, call.batch_offset) + static_cast<uint64_t>(from);
-      a.dropout->apply(static_cast<uint64_t>(call.step->step), index, seen - from, row, row);
+      const uint64_t index = a.mask_index(b, h, s + r, call.batch_offset) + static_cast<uint64_t>(first);
+      a.dropout->apply(static_cast<uint64_t>(call.step->step), index, visible, seen_by_row, seen_by_row);
     }
   }
 }
@@ -86,6 +89,7 @@ ALTIPLANO_CPU_KERNEL(attention) {
   if (!inputs_fit || request.outputs[0].dtype != dtype || request.outputs[1].dtype != DType::kF32) {
     return refuse_dtype(request, "f32 and bf16 with an f32 log-sum-exp");
   }
+  if (attends_in_tiles(a, dtype)) return make_tiled_attention(a, context);
   return with_compute_type(request, dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return kernel_over_heads<T, Scratch>(a, context.threads, attend_head<T>);

@@ -3,6 +3,7 @@
 //   dv = (m p)^T do,   ds = p * (dP - sum_t p dP),   dq = scale ds k,   dk = scale ds^T q.
 #include "framework/kernels/pointwise.hpp"
 #include "plugins/devices/cpu/attention_block.hpp"
+#include "plugins/devices/cpu/attention_tiles.hpp"
 
 namespace altiplano::cpu {
 namespace {
@@ -28,10 +29,9 @@ struct Scratch {
   }
 };
 
-ALTIPLANO_CLONES void probabilities_from_scores(int64_t n, int64_t end, float lse, float* scores) {
+ALTIPLANO_CLONES void probabilities_from_scores(int64_t n, float lse, float* scores) {
 #pragma omp simd
-  for (int64_t t = 0; t < n; ++t) scores[t] = fast_exp(scores[t] - lse);
-  std::fill(scores + n, scores + end, 0.0f);
+  for (int64_t t = 0; t < n; ++t) scores[t] = exp_at_most_one(scores[t] - lse);
 }
 
 /// dp becomes ds.
@@ -43,30 +43,45 @@ ALTIPLANO_CLONES void score_gradient(int64_t n, const float* p, float* dp) {
   for (int64_t t = 0; t < n; ++t) dp[t] = p[t] * (dp[t] - dot);
 }
 
+/// What dropout leaves of p, in `masked`, and of dp.
+ALTIPLANO_CLONES void keep_both(int64_t n, const float* factors, const float* p, float* masked, float* dp) {
+#pragma omp simd
+  for (int64_t t = 0; t < n; ++t) {
+    masked[t] = kept(p[t], factors[t]);
+    dp[t] = kept(dp[t], factors[t]);
+  }
+}
+
 /// A block of query rows from s, against the keys [from, seen).
 struct RowBlock {
   int64_t b, h, s, rows, from, seen;
 };
 
-/// Scores become masked probabilities (in `masked`), products with the output's gradient become score gradients.
+/// Scores become masked probabilities (in `masked`), products with the output's gradient become score gradients; what a
+/// row does not see becomes zero in both.
 void score_gradients_of_block(const AttentionShape& a, const KernelCall& call, const RowBlock& block, const float* lse,
                               const Scratch& scratch) {
   const int64_t n = block.seen - block.from;
   for (int64_t r = 0; r < block.rows; ++r) {
-    const int64_t s = block.s + r, first = a.first_visible(call, block.b, s) - block.from;
-    float *p = scratch.probabilities + r * a.keys, *dp = scratch.dprobabilities + r * a.keys;
-    float* masked = scratch.masked + r * a.keys;
-    std::fill(p, p + first, 0.0f);
-    probabilities_from_scores(a.visible(s) - block.from - first, n - first, lse[s], p + first);
-    if (a.dropout && call.step->training) {
-      const auto step = static_cast<uint64_t>(call.step->step);
-      const uint64_t index = a.mask_index(block.b, block.h, s, call.batch_offset) + static_cast<uint64_t>(block.from);
-      a.dropout->apply(step, index, n, p, masked);
-      a.dropout->apply(step, index, n, dp, dp);
-    } else {
-      std::copy(p, p + n, masked);
+    const int64_t s = block.s + r, first = a.first_visible(call, block.b, s), begin = first - block.from,
+                  end = a.visible(s) - block.from;
+    float* p = scratch.probabilities + r * a.keys;
+    float *dp = scratch.dprobabilities + r * a.keys, *masked = scratch.masked + r * a.keys;
+    probabilities_from_scores(end - begin, lse[s], p + begin);
+    for (float* row : {masked, dp}) {
+      std::fill(row, row + begin, 0.0f);
+      std::fill(row + end, row + n, 0.0f);
     }
-    score_gradient(n, p, dp);
+    if (a.dropout && call.step->training) {
+      const uint64_t index = a.mask_index(block.b, block.h, s, call.batch_offset) + static_cast<uint64_t>(first);
+      a.dropout->in_pieces(static_cast<uint64_t>(call.step->step), index, end - begin,
+                           [&, at = begin](int64_t i, int64_t count, const float* factors) {
+                             keep_both(count, factors, p + at + i, masked + at + i, dp + at + i);
+                           });
+    } else {
+      std::copy(p + begin, p + end, masked + begin);
+    }
+    score_gradient(end - begin, p + begin, dp + begin);
   }
 }
 
@@ -119,6 +134,7 @@ ALTIPLANO_CPU_KERNEL(attention_grad) {
   for (size_t i = 0; i <= 5; ++i)
     fits = fits && (i == 4 || (a.packed && i < 3) || request.inputs[a.number(i)].dtype == dtype);
   if (!fits) return refuse_dtype(request, "f32 and bf16 with an f32 log-sum-exp");
+  if (attends_in_tiles(a, dtype)) return make_tiled_attention_grad(a, context);
   return with_compute_type(request, dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return kernel_over_heads<T, Scratch>(a, context.threads, differentiate_head<T>);

@@ -15,7 +15,14 @@ ALTIPLANO_CLONES void column_sum_tile(int64_t rows, int64_t begin, int64_t end, 
   const int64_t width = end - begin;
   for (int64_t r = 0; r < rows; r += kRowBlock) {
     for (int64_t c = 0; c < width; ++c) block[c] = 0;
-    for (int64_t k = r; k < std::min(rows, r + kRowBlock); ++k) {
+    const int64_t last = std::min(rows, r + kRowBlock);
+    int64_t k = r;
+    for (; k + 4 <= last; k += 4) {  // four rows for each time that the sums are loaded and stored
+#pragma omp simd
+      for (int64_t c = 0; c < width; ++c)
+        block[c] += (term(k, begin + c) + term(k + 1, begin + c)) + (term(k + 2, begin + c) + term(k + 3, begin + c));
+    }
+    for (; k < last; ++k) {
 #pragma omp simd
       for (int64_t c = 0; c < width; ++c) block[c] += term(k, begin + c);
     }

@@ -4,28 +4,49 @@
 
 namespace altiplano::cpu {
 
-/// Which elements dropout keeps: Philox words of the global positions, compared as random_uniform() >= p would.
-struct DropoutMask {
-  uint64_t stream = 0;
-  double threshold = 0;  ///< p * 2^32
-  float scale = 1;       ///< 1 / (1 - p)
+/// What is left of x where the factor is 0 (nothing, even of an x that is not finite) or the scale of what is kept.
+inline float kept(float x, float factor) {
+  return factor != 0.0f ? x * factor : 0.0f;
+}
+template <typename T>
+ALTIPLANO_CLONES void keep_range(int64_t n, const T* x, const float* factors, T* y) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = from_acc<T>(kept(to_acc(x[i]), factors[i]));
+}
 
-  DropoutMask(const KernelRequest& request, double p)
-      : stream(random_stream(request.seed, request.attributes.get_string("stream"))),
-        threshold(p * 4294967296.0),
-        scale(static_cast<float>(1.0 / (1.0 - p))) {}
+/// Which elements dropout keeps: Philox words of the global positions, compared as random_uniform() >= p would.
+class DropoutMask {
+ public:
+  static constexpr int64_t kPiece = 256;  ///< elements whose factors lie on the stack at a time
+
+  DropoutMask(const KernelRequest& request, double p);
+
+  /// Factors (0, or 1 / (1 - p)) of `n` <= kPiece elements whose global positions start at `index`.
+  void factors(uint64_t step, uint64_t index, int64_t n, float* factors) const;
+
+  /// Calls use(at, count, factors) for `n` elements in pieces.
+  template <typename Use>
+  void in_pieces(uint64_t step, uint64_t index, int64_t n, Use&& use) const {
+    float piece[kPiece];
+    for (int64_t at = 0; at < n; at += kPiece) {
+      const int64_t count = std::min(kPiece, n - at);
+      factors(step, index + static_cast<uint64_t>(at), count, piece);
+      use(at, count, piece);
+    }
+  }
 
   /// y = x kept and scaled, for `n` elements whose global positions start at `index`.
   template <typename T>
   void apply(uint64_t step, uint64_t index, int64_t n, const T* x, T* y) const {
-    for (int64_t i = 0; i < n;) {
-      const auto words = random_quad(stream, step, (index + static_cast<uint64_t>(i)) / 4);
-      for (uint64_t lane = (index + static_cast<uint64_t>(i)) % 4; lane < 4 && i < n; ++lane, ++i) {
-        const bool keep = static_cast<double>(words[lane]) + 0.5 >= threshold;
-        y[i] = keep ? from_acc<T>(to_acc(x[i]) * scale) : T{};
-      }
-    }
+    in_pieces(step, index, n,
+              [&](int64_t at, int64_t count, const float* piece) { keep_range(count, x + at, piece, y + at); });
   }
+
+ private:
+  uint64_t stream_ = 0;
+  bool keeps_any_ = true;        ///< p may be so close to 1 that no word is kept
+  uint32_t smallest_kept_ = 0;  ///< words from here on are kept
+  float scale_ = 1;
 };
 
 /// Global row-major positions of the rows (last dim) of a local box.

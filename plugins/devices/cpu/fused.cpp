@@ -27,16 +27,10 @@ ALTIPLANO_CLONES void add_row(int64_t n, const T* x, const T* residual, const T*
 
 /// The same with what dropout leaves of x + bias.
 template <typename T>
-void add_kept_row(const DropoutMask& mask, uint64_t step, uint64_t index, int64_t n, const T* x, const T* residual,
-                  const T* bias, T* y) {
-  constexpr int64_t kPiece = 256;
-  float kept[kPiece];
-  for (int64_t at = 0; at < n; at += kPiece) {
-    const int64_t count = std::min(kPiece, n - at);
-    for (int64_t i = 0; i < count; ++i) kept[i] = to_acc(x[at + i]) + to_acc(bias[at + i]);
-    mask.apply(step, index + static_cast<uint64_t>(at), count, kept, kept);
-    for (int64_t i = 0; i < count; ++i) y[at + i] = from_acc<T>(to_acc(residual[at + i]) + kept[i]);
-  }
+ALTIPLANO_CLONES void add_kept(int64_t n, const T* x, const T* residual, const T* bias, const float* factors, T* y) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i)
+    y[i] = from_acc<T>(to_acc(residual[i]) + kept(to_acc(x[i]) + to_acc(bias[i]), factors[i]));
 }
 
 /// Tensors seen as rows as long as the bias; refuses operands that do not fit each other.
@@ -115,8 +109,11 @@ ALTIPLANO_CPU_KERNEL(residual_add) {
       }
       for_each_row(threads, drops, 16, [&](int64_t r) {
         const int64_t at = r * drops.width;
-        add_kept_row(mask, static_cast<uint64_t>(call.step->step), positions.of(r, call.batch_offset), drops.width,
-                     x + at, residual + at, bias + at % rows.width, y + at);
+        const T* row_bias = bias + at % rows.width;
+        mask.in_pieces(static_cast<uint64_t>(call.step->step), positions.of(r, call.batch_offset), drops.width,
+                       [&](int64_t c, int64_t count, const float* factors) {
+                         add_kept(count, x + at + c, residual + at + c, row_bias + c, factors, y + at + c);
+                       });
       });
     });
   });

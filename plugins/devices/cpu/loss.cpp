@@ -21,14 +21,14 @@ template <typename T>
 ALTIPLANO_CLONES float exp_sum_row(int64_t n, const T* x, float highest) {
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; ++i) sum += fast_exp(to_acc(x[i]) - highest);
+  for (int64_t i = 0; i < n; ++i) sum += exp_at_most_one(to_acc(x[i]) - highest);
   return sum;
 }
 
 template <typename T>
 ALTIPLANO_CLONES void probability_row(int64_t n, const T* x, float highest, float scale, T* y) {
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) y[i] = from_acc<T>(fast_exp(to_acc(x[i]) - highest) * scale);
+  for (int64_t i = 0; i < n; ++i) y[i] = from_acc<T>(exp_at_most_one(to_acc(x[i]) - highest) * scale);
 }
 
 }  // namespace
@@ -109,7 +109,7 @@ ALTIPLANO_CPU_KERNEL(cross_entropy_grad) {
             continue;
           }
           probability_row(rows.width, x, highest, dloss / sum, y);
-          if (at >= 0 && at < rows.width) y[at] = from_acc<T>((fast_exp(to_acc(x[at]) - highest) / sum - 1.0f) * dloss);
+          if (at >= 0 && at < rows.width) y[at] = from_acc<T>((exp_at_most_one(to_acc(x[at]) - highest) / sum - 1.0f) * dloss);
         }
       });
     });

@@ -130,10 +130,10 @@ ALTIPLANO_CLONES void softmax_row(int64_t n, const T* x, T* y) {
   for (int64_t i = 0; i < n; ++i) highest = to_acc(x[i]) > highest ? to_acc(x[i]) : highest;
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; ++i) sum += fast_exp(to_acc(x[i]) - highest);
+  for (int64_t i = 0; i < n; ++i) sum += exp_at_most_one(to_acc(x[i]) - highest);
   const float scale = 1.0f / sum;
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) y[i] = from_acc<T>(fast_exp(to_acc(x[i]) - highest) * scale);
+  for (int64_t i = 0; i < n; ++i) y[i] = from_acc<T>(exp_at_most_one(to_acc(x[i]) - highest) * scale);
 }
 
 template <typename T>
