@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <thread>
 
 #include "framework/base/random.hpp"
@@ -34,12 +35,27 @@ Result<std::unique_ptr<Executor>> Executor::create(const Program& program, Devic
   return executor;
 }
 
+namespace {
+
+/// The arenas that collectives read or write: only these must be where peers reach them.
+std::set<Arena> arenas_of_collectives(const Program& program) {
+  std::set<Arena> arenas;
+  for (const Block& block : program.blocks)
+    for (const Instruction& instruction : block.instructions)
+      if (const auto* collective = std::get_if<CollectiveInstruction>(&instruction.what))
+        for (BufferId buffer : {collective->in, collective->out}) arenas.insert(program.buffer(buffer).arena);
+  return arenas;
+}
+
+}  // namespace
+
 Status Executor::allocate() {
+  const std::set<Arena> shared = arenas_of_collectives(program_);
   int64_t bytes[3] = {program_.persistent_bytes, program_.stash_slot_bytes * program_.num_stash_slots,
                       program_.work_bytes};
   for (int i = 0; i < 3; ++i) {
     if (bytes[i] == 0) continue;
-    auto memory = allocate_arena(bytes[i]);
+    auto memory = shared.count(static_cast<Arena>(i)) ? allocate_shared_arena(bytes[i]) : device_.allocate(bytes[i]);
     if (!memory.is_ok())
       return Status(memory.status())
           .with_context(
@@ -49,7 +65,7 @@ Status Executor::allocate() {
   return Status::ok();
 }
 
-Result<void*> Executor::allocate_arena(int64_t bytes) {
+Result<void*> Executor::allocate_shared_arena(int64_t bytes) {
   const bool may_share = device_.info().is_host_memory && communicator_.world_size() > 1 &&
                          Bytes(bytes) <= device_.info().memory - device_.allocated();
   void* memory = may_share ? communicator_.allocate_registered(bytes) : nullptr;

@@ -66,7 +66,7 @@ class Executor {
   Executor(const Program& program, Device& device, Communicator& communicator);
   Status allocate();
   /// In memory that peers reach, when the communicator has such and the device can compute in it.
-  Result<void*> allocate_arena(int64_t bytes);
+  Result<void*> allocate_shared_arena(int64_t bytes);
   Status prepare(KernelCache& kernels);
   void* pointer(BufferId buffer, int slot) const;
   Status run(const std::vector<TimetableEntry>& entries, InputSource& input, StepScalars& scalars,
