@@ -111,9 +111,8 @@ Attributes attention_attributes(int64_t causal, double dropout) {
 void add_attention(std::vector<DeviceCase>& cases) {
   for (int64_t causal : {0, 1}) {
     for (double dropout : {0.0, 0.4}) {
-      for (const Shape& size :
-           {Shape{2, 9, 3, 5}, Shape{1, 70, 2, 33}, Shape{1, 301, 1, 6}, Shape{0, 4, 2, 3}, Shape{2, 4, 0, 3},
-            Shape{1, 1, 1, 1}}) {
+      for (const Shape& size : {Shape{2, 9, 3, 5}, Shape{1, 70, 2, 33}, Shape{1, 301, 1, 6}, Shape{0, 4, 2, 3},
+                                Shape{2, 4, 0, 3}, Shape{1, 1, 1, 1}}) {
         const auto part = [&](int64_t rows) {
           return box({size[0], rows, size[2], size[3]}, {2, 0, 3, 0}, {9, rows, 7, size[3]});
         };
@@ -148,8 +147,13 @@ void add_attention(std::vector<DeviceCase>& cases) {
           inputs.push_back(starts);
           std::vector<CaseOperand> outputs = {result};
           if (outputs[0].extents == q.extents) outputs.push_back(lse);
-          cases.push_back({name + " documents", kind, attention_attributes(causal, dropout), std::move(inputs),
-                           std::move(outputs), 4, {.step = 3}});
+          cases.push_back({name + " documents",
+                           kind,
+                           attention_attributes(causal, dropout),
+                           std::move(inputs),
+                           std::move(outputs),
+                           4,
+                           {.step = 3}});
         };
         packed("packed_attention", {qkv}, q);
         packed("packed_attention_grad", {qkv, q, lse, q}, qkv);

@@ -20,8 +20,8 @@ inline Bytes physical_memory_of_rank(int ranks_on_host) {
   return Bytes(static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) / std::max(1, ranks_on_host));
 }
 
-/// Large allocations come in pages of this size where the system has them: products read matrices across their rows, and
-/// with pages of 4 KiB each row of a large one needs an address translation of its own.
+/// Large allocations come in pages of this size where the system has them: products read matrices across their rows,
+/// and with pages of 4 KiB each row of a large one needs an address translation of its own.
 inline constexpr size_t kHugePage = size_t{2} << 20;
 
 class HostMemory {

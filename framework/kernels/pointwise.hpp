@@ -34,8 +34,8 @@ ALTIPLANO_POINTWISE float exp_at_most_one(float x) {
   return exp_within(-87.0f > x ? -87.0f : x);
 }
 
-/// 1 / y to 1e-7 for y in [1, 1e37], without the division, which a vector unit does at a sixteenth of its speed: a guess
-/// from the exponent, to 12 %, and three steps of Newton's, each of which squares the error.
+/// 1 / y to 1e-7 for y in [1, 1e37], without the division, which a vector unit does at a sixteenth of its speed: a
+/// guess from the exponent, to 12 %, and three steps of Newton's, each of which squares the error.
 ALTIPLANO_POINTWISE float fast_reciprocal(float y) {
   float r = std::bit_cast<float>(0x7EF311C7u - std::bit_cast<uint32_t>(y));
   r = r * std::fma(-y, r, 2.0f);

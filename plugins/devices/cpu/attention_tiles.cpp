@@ -1,6 +1,7 @@
-// attention and its gradient over bf16 heads where the CPU multiplies bf16 in tiles (AMX): the formulas of attention.cpp and
-// attention_grad.cpp, with heads copied side by side, and probabilities and score gradients rounded to bf16 before they
-// are multiplied. Sums of products are f32. A block of query rows goes against all keys up to the last it may see.
+// attention and its gradient over bf16 heads where the CPU multiplies bf16 in tiles (AMX): the formulas of
+// attention.cpp and attention_grad.cpp, with heads copied side by side, and probabilities and score gradients rounded
+// to bf16 before they are multiplied. Sums of products are f32. A block of query rows goes against all keys up to the
+// last it may see.
 #include "plugins/devices/cpu/attention_tiles.hpp"
 
 #include <cmath>
@@ -41,7 +42,8 @@ class TiledHeads {
       block.scores = products_->get({.m = block.rows, .n = block.seen, .k = a.width, .b_transposed = true});
       block.values = products_->get({.m = block.rows, .n = a.width, .k = block.seen, .result = DType::kBF16});
       if (with_sums)
-        block.sums = products_->get({.m = block.seen, .n = a.width, .k = block.rows, .a_transposed = true, .adds = true});
+        block.sums =
+            products_->get({.m = block.seen, .n = a.width, .k = block.rows, .a_transposed = true, .adds = true});
       blocks_.push_back(block);
     }
     product_scratch_ = places_.take(products_->scratch_bytes());
@@ -308,8 +310,7 @@ class TiledBackward : public TiledHeads {
         const int64_t at = first + piece;
         dot += kept_probabilities_and_dot(count, a_.scale, lse, factors, scores + at, dp + at, masked + at);
       };
-      a_.dropout->in_pieces(static_cast<uint64_t>(call.step->step), mask_index(call, b, h, s, first), n,
-                            differentiate);
+      a_.dropout->in_pieces(static_cast<uint64_t>(call.step->step), mask_index(call, b, h, s, first), n, differentiate);
     } else {
       dot = probabilities_and_dot(n, a_.scale, lse, scores + first, dp + first, masked + first);
     }

@@ -44,7 +44,7 @@ class DropoutMask {
 
  private:
   uint64_t stream_ = 0;
-  bool keeps_any_ = true;        ///< p may be so close to 1 that no word is kept
+  bool keeps_any_ = true;       ///< p may be so close to 1 that no word is kept
   uint32_t smallest_kept_ = 0;  ///< words from here on are kept
   float scale_ = 1;
 };

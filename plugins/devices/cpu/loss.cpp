@@ -109,7 +109,8 @@ ALTIPLANO_CPU_KERNEL(cross_entropy_grad) {
             continue;
           }
           probability_row(rows.width, x, highest, dloss / sum, y);
-          if (at >= 0 && at < rows.width) y[at] = from_acc<T>((exp_at_most_one(to_acc(x[at]) - highest) / sum - 1.0f) * dloss);
+          if (at >= 0 && at < rows.width)
+            y[at] = from_acc<T>((exp_at_most_one(to_acc(x[at]) - highest) / sum - 1.0f) * dloss);
         }
       });
     });

@@ -1,5 +1,5 @@
-// Philox4x32-10 (framework/base/random.hpp) in the lanes of a vector. Each of a quad's four words has a 64-bit lane, for
-// then a round is two multiplications of the low halves and the shift of their products: what the upper halves hold
+// Philox4x32-10 (framework/base/random.hpp) in the lanes of a vector. Each of a quad's four words has a 64-bit lane,
+// for then a round is two multiplications of the low halves and the shift of their products: what the upper halves hold
 // besides does not matter. The compiler finds neither this form nor a vector form of the library's.
 #include "plugins/devices/cpu/random_words.hpp"
 

@@ -28,8 +28,11 @@ dnnl::matmul::primitive_desc describe(const TileProductShape& s, const dnnl::eng
 TileProduct::TileProduct(const TileProductShape& shape, const dnnl::engine& engine, int threads)
     : product_(describe(shape, engine)), primitive_(product_) {
   for (int i = 0; i < threads; ++i) {
-    Operands o{memory(product_.src_desc(), engine, nullptr), memory(product_.weights_desc(), engine, nullptr),
-               memory(product_.dst_desc(), engine, nullptr), memory(product_.scratchpad_desc(), engine, nullptr), {},
+    Operands o{memory(product_.src_desc(), engine, nullptr),
+               memory(product_.weights_desc(), engine, nullptr),
+               memory(product_.dst_desc(), engine, nullptr),
+               memory(product_.scratchpad_desc(), engine, nullptr),
+               {},
                dnnl::stream(engine)};
     o.arguments = {dnnl_exec_arg_t{DNNL_ARG_SRC, o.a.get()}, dnnl_exec_arg_t{DNNL_ARG_WEIGHTS, o.b.get()},
                    dnnl_exec_arg_t{DNNL_ARG_DST, o.c.get()}, dnnl_exec_arg_t{DNNL_ARG_SCRATCHPAD, o.scratch.get()}};
@@ -43,8 +46,8 @@ void TileProduct::run(int thread, const void* a, const void* b, void* c, void* s
   o.b.set_data_handle(const_cast<void*>(b));
   o.c.set_data_handle(c);
   o.scratch.set_data_handle(scratch);
-  dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive_.get(), o.stream.get(),
-                                                 static_cast<int>(o.arguments.size()), o.arguments.data()),
+  dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive_.get(), o.stream.get(), static_cast<int>(o.arguments.size()),
+                                                 o.arguments.data()),
                           "a product of attention failed");
 }
 
