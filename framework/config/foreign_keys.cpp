@@ -37,6 +37,8 @@ std::vector<ForeignKey> megatron_keys() {
       {"pipeline_model_parallel_size", kMegatron, "parallel.pipeline_parallel_size"},
       {"sequence_parallel", kMegatron, "parallel.sequence_parallel"},
       {"use_distributed_optimizer", kMegatron, "parallel.zero_stage", {{"true", "1"}, {"false", "0"}}},
+      {"recompute_granularity", kMegatron, "parallel.recompute"},
+      {"recompute_activations", kMegatron, "", {}, "write parallel.recompute: full; attention keeps no scores anyway"},
       {"save", kMegatron, "checkpoint.dir"},
       {"save_interval", kMegatron, "checkpoint.every_steps"},
       {"hidden_dropout", kMegatron, "", {}, "write model.resid_pdrop and model.embd_pdrop"},
@@ -73,6 +75,7 @@ std::vector<ForeignKey> deepspeed_keys() {
       {"scheduler.params.warmup_num_steps", kDeepSpeed, "lr_scheduler.warmup_steps"},
       {"scheduler.params.total_num_steps", kDeepSpeed, "lr_scheduler.decay_steps"},
       {"fp16.enabled", kDeepSpeed, "", {}, "there is no fp16; write train.precision: bf16"},
+      {"activation_checkpointing", kDeepSpeed, "", {}, "write parallel.recompute: full, or the names of layers"},
       {"zero_optimization.offload_optimizer", kDeepSpeed, "", {}, "nothing is offloaded"},
   };
 }
@@ -96,6 +99,7 @@ std::vector<ForeignKey> hugging_face_keys() {
       {"save_steps", kHuggingFace, "checkpoint.every_steps"},
       {"save_total_limit", kHuggingFace, "checkpoint.keep_last"},
       {"data_seed", kHuggingFace, "data.seed"},
+      {"gradient_checkpointing", kHuggingFace, "parallel.recompute", {{"true", "full"}, {"false", "none"}}},
       {"num_train_epochs", kHuggingFace, "", {}, "write train.max_steps; the samples of an epoch / global_batch_size"},
       {"warmup_ratio", kHuggingFace, "", {}, "write lr_scheduler.warmup_steps, in steps"},
       {"deepspeed", kHuggingFace, "", {}, "write the keys of that file into this one; DeepSpeed's names are read"},

@@ -232,6 +232,11 @@ std::vector<OptionRecord> parallel_records() {
        .help = "1: split the optimizer state over the replicas; 0: keep it whole.",
        .minimum = 0,
        .maximum = 1},
+      {.key = "parallel.recompute",
+       .default_value = text("auto"),
+       .help = "Layers of which the backward pass computes again what it needs, instead of keeping it: none, full (all "
+               "but the last) or names such as \"block.0-5, block.8\"; auto: none where that fits the memory, else "
+               "full."},
       {.key = "parallel.pipeline.split",
        .type = OptionType::kIntList,
        .help = "Layers per stage, first stage first; default: as equal as the planner finds right.",

@@ -2,6 +2,7 @@
 #include "framework/graph/fusion.hpp"
 #include "framework/graph/op_definition.hpp"
 #include "framework/graph/pass.hpp"
+#include "framework/graph/recompute.hpp"
 #include "framework/graph/training_graph.hpp"
 
 namespace altiplano {
@@ -87,7 +88,8 @@ Status add_optimizer(TrainingGraph& training, const OptimizerOptions& options) {
 }
 
 Result<TrainingGraph> make_training_graph(ModelGraph model, DType dtype, const OptimizerOptions& options, uint64_t seed,
-                                          const std::set<std::string>& fused_kinds) {
+                                          const std::set<std::string>& fused_kinds,
+                                          const std::set<std::string>& recomputed) {
   ALTIPLANO_RETURN_IF_ERROR(run_pass("precision", model.graph, [&](Graph&) { return set_precision(model, dtype); }));
   const uint64_t as_written = fingerprint(fmt::format("{:016x} {}", model.graph.fingerprint(), options.name));
   ALTIPLANO_RETURN_IF_ERROR(run_pass("fusion", model.graph, [&](Graph&) -> Status {
@@ -99,6 +101,8 @@ Result<TrainingGraph> make_training_graph(ModelGraph model, DType dtype, const O
     ALTIPLANO_ASSIGN(training, differentiate(std::move(model)));
     return Status::ok();
   }));
+  ALTIPLANO_RETURN_IF_ERROR(
+      run_pass("recompute", training.graph, [&](Graph&) { return recompute(training, recomputed); }));
   ALTIPLANO_RETURN_IF_ERROR(
       run_pass("optimizer", training.graph, [&](Graph&) { return add_optimizer(training, options); }));
   training.compute_dtype = dtype;

@@ -1,9 +1,9 @@
 #pragma once
 // TrainingGraph: a Graph completed by autodiff and optimizer. What every planner and the lowering read.
 //
-// One training step means (design section 7): loss_sum and token_count are sums over the global batch; the seed of backward is
-// d(loss_sum) = 1; each parameter's gradient is the sum of its contributions over all microbatches and replicas; the step divides
-// by token_count, clips by the global norm, and runs the update ops.
+// One training step means (design section 7): loss_sum and token_count are sums over the global batch; the seed of
+// backward is d(loss_sum) = 1; each parameter's gradient is the sum of its contributions over all microbatches and
+// replicas; the step divides by token_count, clips by the global norm, and runs the update ops.
 #include <set>
 #include <string>
 #include <vector>
@@ -18,16 +18,16 @@ inline constexpr const char* kDocumentStartInput = "document_start";
 /// Position of each token in the model's table of positions.
 inline constexpr const char* kPositionsInput = "positions";
 
-/// Who trains a parameter. `contributions` are produced in backward (several for a parameter used more than once, maybe on
-/// different stages); `gradient` is their sum: it has no producing op, the lowering accumulates it.
+/// Who trains a parameter. `contributions` are produced in backward (several for a parameter used more than once, maybe
+/// on different stages); `gradient` is their sum: it has no producing op, the lowering accumulates it.
 struct ParameterTraining {
   ValueId parameter;
   std::vector<ValueId> contributions;
-  ValueId gradient;                 ///< f32 (f64 when training in f64), the parameter's shape
-  ValueId norm_squared;             ///< scalar f64, output of a sum_squares op on `gradient`
-  std::vector<ValueId> states;      ///< optimizer states (moments) and, below f32, the master weight
-  std::vector<OpId> update_ops;     ///< phase update, in order; they read parameter or master, gradient, states
-  ValueId updated;                  ///< the new parameter value (the parameter's dtype)
+  ValueId gradient;              ///< f32 (f64 when training in f64), the parameter's shape
+  ValueId norm_squared;          ///< scalar f64, output of a sum_squares op on `gradient`
+  std::vector<ValueId> states;   ///< optimizer states (moments) and, below f32, the master weight
+  std::vector<OpId> update_ops;  ///< phase update, in order; they read parameter or master, gradient, states
+  ValueId updated;               ///< the new parameter value (the parameter's dtype)
 };
 
 struct OptimizerOptions {
@@ -44,7 +44,8 @@ struct TrainingGraph {
   std::vector<ParameterTraining> parameters;  ///< the trainable ones, in Graph order
   OptimizerOptions optimizer;
   DType compute_dtype = DType::kF32;
-  uint64_t seed = 0;  ///< of initial weights and dropout
+  uint64_t seed = 0;                      ///< of initial weights and dropout
+  std::set<std::string> recomputed = {};  ///< layers of which backward computes again what it needs (recompute.hpp)
   /// Of the model as written, before ops were fused, and of the optimizer: equal for every device, so that a plan is.
   uint64_t fingerprint = 0;
 };
@@ -63,9 +64,10 @@ Result<TrainingGraph> differentiate(ModelGraph model);
 /// optimizer: appends states, norms and update ops.
 Status add_optimizer(TrainingGraph& training, const OptimizerOptions& options);
 
-/// The whole story: set_precision, fuse, differentiate, add_optimizer, each through the pass door. `fused_kinds`: what
-/// fuse() may use.
+/// The whole story: set_precision, fuse, differentiate, recompute, add_optimizer, each through the pass door.
+/// `fused_kinds`: what fuse() may use; `recomputed`: names of layers.
 Result<TrainingGraph> make_training_graph(ModelGraph model, DType dtype, const OptimizerOptions& options, uint64_t seed,
-                                          const std::set<std::string>& fused_kinds = {});
+                                          const std::set<std::string>& fused_kinds = {},
+                                          const std::set<std::string>& recomputed = {});
 
 }  // namespace altiplano

@@ -179,6 +179,7 @@ Result<Plan> plan_from_degrees(const TrainingGraph& training, const Cluster& clu
       stage.slots.emplace_back(s * degrees.data * degrees.tensor + i);
     plan.stages.push_back(std::move(stage));
   }
+  state_recompute(training, plan);
   return plan;
 }
 

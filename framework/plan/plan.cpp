@@ -29,6 +29,14 @@ Binding Binding::identity(int num_slots) {
   return binding;
 }
 
+void state_recompute(const TrainingGraph& graph, Plan& plan) {
+  for (PlanStage& stage : plan.stages) {
+    stage.recompute.clear();
+    for (const std::string& layer : stage.layers)
+      if (graph.recomputed.contains(layer)) stage.recompute.push_back(layer);
+  }
+}
+
 std::vector<StageId> stage_of_layers(const Plan& plan, const Graph& graph) {
   std::map<std::string, StageId> by_name;
   for (size_t s = 0; s < plan.stages.size(); ++s)

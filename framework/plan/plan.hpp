@@ -22,7 +22,8 @@ struct PlanStage {
   std::vector<std::string> layers;  ///< contiguous, in graph order; printed with ranges "block.0-5"
   std::vector<SlotId> slots;        ///< one per device of the mesh, row-major
   MeshShape mesh;
-  int zero = 0;  ///< 0 or 1
+  int zero = 0;                             ///< 0 or 1
+  std::vector<std::string> recompute = {};  ///< those of `layers` whose backward computes again what it needs
 };
 
 struct PlanPrediction {
@@ -82,6 +83,9 @@ struct Binding {
 /// arithmetic exact, equal data degrees, known axes, specs fit their values, fingerprints match. Messages carry the
 /// place in the plan's file, the numbers and the valid alternatives.
 Status verify_plan(const Plan& plan, const TrainingGraph& graph);
+
+/// Says in each stage which of its layers the graph recomputes.
+void state_recompute(const TrainingGraph& graph, Plan& plan);
 
 /// Layers of the graph by stage; ops of each stage follow their layer.
 std::vector<StageId> stage_of_layers(const Plan& plan, const Graph& graph);

@@ -92,10 +92,12 @@ class PlanReader {
   Status read_stage(const YamlNode& node) {
     const std::string key = fmt::format("stages[{}]", plan_.stages.size()), prefix = key + ".";
     plan_.places[key] = {node.line, node.column};
-    ALTIPLANO_RETURN_IF_ERROR(check_map(node, prefix, {"name", "layers", "slots", "mesh", "zero"}));
+    ALTIPLANO_RETURN_IF_ERROR(check_map(node, prefix, {"name", "layers", "slots", "mesh", "zero", "recompute"}));
     PlanStage stage;
     ALTIPLANO_ASSIGN(stage.name, text(node, prefix, "name"));
-    ALTIPLANO_RETURN_IF_ERROR(read_layers(node, prefix, stage));
+    ALTIPLANO_RETURN_IF_ERROR(read_layers(node, prefix, "layers", stage.layers));
+    if (find(node, "recompute") != nullptr)
+      ALTIPLANO_RETURN_IF_ERROR(read_layers(node, prefix, "recompute", stage.recompute));
     ALTIPLANO_RETURN_IF_ERROR(read_slots(node, prefix, stage));
     ALTIPLANO_RETURN_IF_ERROR(read_mesh(node, prefix, stage));
     ALTIPLANO_ASSIGN(const int64_t zero, integer(node, prefix, "zero", 0, 3));
@@ -104,14 +106,15 @@ class PlanReader {
     return Status::ok();
   }
 
-  Status read_layers(const YamlNode& node, const std::string& prefix, PlanStage& stage) {
-    ALTIPLANO_ASSIGN(const YamlNode* list, value(node, prefix, "layers", Kind::kList, "a list of layers"));
+  Status read_layers(const YamlNode& node, const std::string& prefix, const char* key,
+                     std::vector<std::string>& layers) {
+    ALTIPLANO_ASSIGN(const YamlNode* list, value(node, prefix, key, Kind::kList, "a list of layers"));
     for (const auto& item : list->items) {
       if (item->kind != Kind::kScalar)
-        return fail_at(*item, prefix + "layers", "expected names of layers such as block.0-5");
+        return fail_at(*item, prefix + key, "expected names of layers such as block.0-5");
       for (std::string& name : expand_layers(item->scalar)) {
-        plan_.places[fmt::format("{}layers[{}]", prefix, stage.layers.size())] = {item->line, item->column};
-        stage.layers.push_back(std::move(name));
+        plan_.places[fmt::format("{}{}[{}]", prefix, key, layers.size())] = {item->line, item->column};
+        layers.push_back(std::move(name));
       }
     }
     return Status::ok();

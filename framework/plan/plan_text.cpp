@@ -57,8 +57,9 @@ std::string Plan::to_yaml() const {
   out += fmt::format("precision: {{compute: {}}}\n", to_string(compute_dtype));
   out += fmt::format("sequence_parallel: {}\nplanner: {}\nstages:\n", sequence_parallel, yaml_text(planner));
   for (const PlanStage& stage : stages)
-    out += fmt::format("  - {{name: {}, layers: {}, slots: \"{}\", mesh: {}, zero: {}}}\n", yaml_text(stage.name),
-                       layers_text(stage.layers), slots_text(stage.slots), stage.mesh.to_string(), stage.zero);
+    out += fmt::format("  - {{name: {}, layers: {}, slots: \"{}\", mesh: {}, zero: {}{}}}\n", yaml_text(stage.name),
+                       layers_text(stage.layers), slots_text(stage.slots), stage.mesh.to_string(), stage.zero,
+                       stage.recompute.empty() ? "" : ", recompute: " + layers_text(stage.recompute));
   if (!sharding.empty()) out += "sharding:\n";
   std::set<std::string> written;  // a pattern that stands again never matches
   for (const auto& [pattern, spec] : sharding)

@@ -126,6 +126,30 @@ Status check_stages(const Plan& plan) {
   return Status::ok();
 }
 
+/// The graph's copies of forward ops are what is run: the plan must say the same.
+Status check_recompute(const Plan& plan, const TrainingGraph& training) {
+  std::set<std::string> said;
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    const PlanStage& stage = plan.stages[s];
+    for (size_t i = 0; i < stage.recompute.size(); ++i) {
+      const std::string& layer = stage.recompute[i];
+      const std::string key = fmt::format("stages[{}].recompute[{}]", s, i);
+      if (std::ranges::find(stage.layers, layer) == stage.layers.end())
+        return refuse(plan, key, "plan stage {} recomputes layer {}, which it does not have; it has {}", stage.name,
+                      layer, join(stage.layers, ", "));
+      if (!training.recomputed.contains(layer))
+        return refuse(plan, key, "plan stage {} recomputes layer {}, whose backward needs nothing of it", stage.name,
+                      layer);
+      if (!said.insert(layer).second)
+        return refuse(plan, key, "plan stage {} recomputes layer {} twice", stage.name, layer);
+    }
+  }
+  for (const std::string& layer : training.recomputed)
+    if (!said.contains(layer))
+      return refuse(plan, "stages", "plan keeps all of layer {}, the job's graph recomputes it", layer);
+  return Status::ok();
+}
+
 Status check_batch(const Plan& plan, const TrainingGraph& training) {
   int64_t batch = training.graph.value(training.inputs[0]).shape[0];
   if (plan.global_batch != batch)
@@ -225,6 +249,7 @@ Status verify_plan(const Plan& plan, const TrainingGraph& training) {
   ALTIPLANO_RETURN_IF_ERROR(check_fingerprint(plan, training));
   ALTIPLANO_RETURN_IF_ERROR(check_layers(plan, training.graph));
   ALTIPLANO_RETURN_IF_ERROR(check_stages(plan));
+  ALTIPLANO_RETURN_IF_ERROR(check_recompute(plan, training));
   ALTIPLANO_RETURN_IF_ERROR(check_batch(plan, training));
   ALTIPLANO_RETURN_IF_ERROR(check_specs(plan, training.graph));
   ALTIPLANO_RETURN_IF_ERROR(check_strategies(plan, training.graph));

@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
+#include <set>
 
 #include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/cluster/presets.hpp"
 #include "framework/config/job_values.hpp"
+#include "framework/graph/recompute.hpp"
 #include "framework/plan/degrees.hpp"
+#include "framework/plan/layer_names.hpp"
 #include "framework/plugin/registry.hpp"
 #include "framework/simulate/fit.hpp"
 #include "framework/simulate/plan_estimate.hpp"
@@ -25,7 +29,18 @@ int64_t given(const Options& options, const char* key) {
   return options.has(key) ? options.get_int(key) : 0;
 }
 
-Result<TrainingGraph> build_graph(const Options& options, int64_t batch, int64_t sequence) {
+/// What parallel.recompute names.
+std::vector<std::string> wanted_recompute(const Options& options) {
+  const std::string wanted = options.get_string("parallel.recompute");
+  if (wanted == "none" || wanted == "auto") return {};
+  std::vector<std::string> names;
+  for (const std::string& name : split(wanted, ','))
+    for (std::string& layer : expand_layers(std::string(trim(name)))) names.push_back(std::move(layer));
+  return names;
+}
+
+/// `given`: a plan that says what is recomputed; null: as the job file says, and `auto` as nothing.
+Result<TrainingGraph> build_graph(const Options& options, int64_t batch, int64_t sequence, const Plan* given) {
   ALTIPLANO_ASSIGN(const Model* model, PluginRegistry::instance().model(options.get_string("model.kind")));
   const bool packed = options.get_string("data.documents") == "packed";
   const bool restarts = packed && options.get_string("data.positions") == "document";
@@ -36,8 +51,15 @@ Result<TrainingGraph> build_graph(const Options& options, int64_t batch, int64_t
   }
   ALTIPLANO_ASSIGN(const DeviceBackend* device, PluginRegistry::instance().device(options.get_string("device.kind")));
   const std::vector<std::string> fused = device->fused_kinds();
+  std::set<std::string> recomputed;
+  if (given != nullptr) {
+    for (const PlanStage& stage : given->stages) recomputed.insert(stage.recompute.begin(), stage.recompute.end());
+  } else {
+    ALTIPLANO_ASSIGN(recomputed, layers_to_recompute(forward.graph, wanted_recompute(options)));
+  }
   return make_training_graph(std::move(forward), job_dtype(options), job_optimizer(options),
-                             static_cast<uint64_t>(options.get_int("train.seed")), {fused.begin(), fused.end()});
+                             static_cast<uint64_t>(options.get_int("train.seed")), {fused.begin(), fused.end()},
+                             recomputed);
 }
 
 /// What one rank may use: the job file's figure, else the cluster's; for this machine what it really has.
@@ -102,7 +124,8 @@ Result<PlanEstimate> estimate_and_note(const Job& job, const Plan& plan, const T
 /// What planners ask; every plan they ask about for the job's own ranks is noted.
 PlannerServices services_for(const Job& job, JobDevice& device, bool only_previews, Bytes memory,
                              Considered considered) {
-  auto estimate = [&job, &device, considered, memory](const Plan& plan, bool is_preview) -> Result<PlanEstimate> {
+  auto estimate = [&job, &device, considered, memory](Plan plan, bool is_preview) -> Result<PlanEstimate> {
+    state_recompute(*job.graph, plan);
     ALTIPLANO_ASSIGN(Timetable timetable, build_timetable(plan));
     LoweringOptions options = device.lowering();
     options.only_first_of_stage = is_preview;
@@ -145,7 +168,9 @@ Status make_plan(Job& job, const BatchSizes& batch, JobDevice& device, bool only
   if (!sharding->sharding())
     return invalid_argument("parallel.planner.sharding: planner/{} does not plan sharding", sharding_name);
   ALTIPLANO_ASSIGN(job.plan, stages->stages()->plan_stages(request));
-  return sharding->sharding()->plan_sharding(request, job.plan);
+  ALTIPLANO_RETURN_IF_ERROR(sharding->sharding()->plan_sharding(request, job.plan));
+  state_recompute(*job.graph, job.plan);
+  return Status::ok();
 }
 
 /// Divisions of the ranks with the tensor axis inside a node, least tensor x pipeline first.
@@ -211,6 +236,9 @@ void note_overridden(Job& job) {
     compare("parallel.sequence_parallel", options.get_bool("parallel.sequence_parallel"), plan.sequence_parallel);
   if (const std::string schedule = options.get_string("parallel.schedule"); schedule != "auto")
     compare("parallel.schedule", schedule, plan.schedule);
+  if (options.is_set("parallel.recompute") && options.get_string("parallel.recompute") != "auto")
+    compare("parallel.recompute", wanted_recompute(options).empty(),
+            std::ranges::all_of(plan.stages, [](const PlanStage& s) { return s.recompute.empty(); }));
   compare_count("train.micro_batch_size", plan.microbatch);
   compare_count("train.gradient_accumulation_steps", plan.num_microbatches);
   if (const char* key = "parallel.pipeline.split"; options.has(key) && !is_split_so(plan, options.get_ints(key)))
@@ -314,7 +342,6 @@ void note_slow_precision(Job& job) {
 
 /// Of a launched rank: the launcher has planned, proved and estimated.
 Status take_proved_plan(Job& job, const JobRequest& request) {
-  ALTIPLANO_ASSIGN(job.plan, Plan::from_yaml(request.proved->text, request.plan_file));
   job.plan_was_given = !request.plan_file.empty();
   ALTIPLANO_RETURN_IF_ERROR(verify_plan(job.plan, *job.graph));
   ALTIPLANO_ASSIGN(job.timetable, build_timetable(job.plan));
@@ -346,6 +373,44 @@ Status lower_plan(Job& job, bool only_first_of_stage, LastLowered last) {
   return Status::ok();
 }
 
+/// From the launcher or from a file, into job.plan; false: there is none.
+Result<bool> read_given_plan(Job& job, const JobRequest& request) {
+  if (!request.needs_plan || (!request.proved && request.plan_file.empty())) return false;
+  std::string text;
+  if (request.proved) {
+    text = request.proved->text;
+  } else {
+    ALTIPLANO_RETURN_IF_ERROR(check_file_kind(request.plan_file, FileKind::kPlan));
+    ALTIPLANO_ASSIGN(text, read_input_file(request.plan_file, kMostWrittenBytes));
+    job.plan_was_given = true;
+  }
+  ALTIPLANO_ASSIGN(job.plan, Plan::from_yaml(text, request.plan_file));
+  return true;
+}
+
+/// Again with all layers recomputed, where keeping everything does not fit; `refusal`: of that first try, which stands
+/// when this fails too.
+Status plan_with_recompute(Job& job, const BatchSizes& batch, int64_t sequence, bool only_previews, LastLowered& last,
+                           Status refusal) {
+  JobConfig with = job.config;
+  ALTIPLANO_RETURN_IF_ERROR(with.options.set("parallel.recompute", std::string("full"), {}));
+  ALTIPLANO_ASSIGN(TrainingGraph graph, build_graph(with.options, batch.global, sequence, nullptr));
+  std::unique_ptr<TrainingGraph> kept = std::exchange(job.graph, std::make_unique<TrainingGraph>(std::move(graph)));
+  if (job.graph->recomputed.empty() || !make_plan(job, batch, *job.device, only_previews, last).is_ok()) {
+    job.graph = std::move(kept);
+    return refusal;
+  }
+  std::string note =
+      "parallel.recompute: auto: keeping all activations does not fit the memory; the backward pass computes them "
+      "again, "
+      "which takes about a third more time";
+  const std::string& message = refusal.message();
+  if (const size_t change = message.find(kSmallestChange); change != std::string::npos)
+    note += fmt::format(". What would fit without: {}", trim(message.substr(change + kSmallestChange.size())));
+  job.notices.push_back(std::move(note));
+  return Status::ok();
+}
+
 Result<Job> prepare(JobConfig config, const JobRequest& request) {
   Job job;
   job.config = std::move(config);
@@ -358,8 +423,9 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
   if (!request.batch) {
     ALTIPLANO_ASSIGN(batch, job_batch(options, request.num_ranks));
   }
-  ALTIPLANO_ASSIGN(TrainingGraph graph,
-                   build_graph(options, batch.global, request.sequence.value_or(options.get_int("train.seq_length"))));
+  const int64_t sequence = request.sequence.value_or(options.get_int("train.seq_length"));
+  ALTIPLANO_ASSIGN(const bool is_planned, read_given_plan(job, request));
+  ALTIPLANO_ASSIGN(TrainingGraph graph, build_graph(options, batch.global, sequence, is_planned ? &job.plan : nullptr));
   job.graph = std::make_unique<TrainingGraph>(std::move(graph));
   ALTIPLANO_ASSIGN(Cluster cluster, load_cluster(options.get_string("cluster")));
   job.cluster = cluster.resized(request.num_ranks);
@@ -371,13 +437,12 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
   LastLowered last;
   if (request.proved) {
     ALTIPLANO_RETURN_IF_ERROR(take_proved_plan(job, request));
-  } else if (request.plan_file.empty()) {
-    ALTIPLANO_RETURN_IF_ERROR(make_plan(job, batch, *job.device, request.only_first_of_stage, last));
+  } else if (!is_planned) {
+    Status made = make_plan(job, batch, *job.device, request.only_first_of_stage, last);
+    if (made.code() == StatusCode::kInfeasible && options.get_string("parallel.recompute") == "auto")
+      made = plan_with_recompute(job, batch, sequence, request.only_first_of_stage, last, std::move(made));
+    ALTIPLANO_RETURN_IF_ERROR(made);
   } else {
-    ALTIPLANO_RETURN_IF_ERROR(check_file_kind(request.plan_file, FileKind::kPlan));
-    ALTIPLANO_ASSIGN(std::string text, read_input_file(request.plan_file, kMostWrittenBytes));
-    ALTIPLANO_ASSIGN(job.plan, Plan::from_yaml(text, request.plan_file));
-    job.plan_was_given = true;
     ALTIPLANO_RETURN_IF_ERROR(check_given_plan_size(job.plan, request.num_ranks));
     note_other_cluster(job);
     note_overridden(job);
@@ -457,6 +522,9 @@ std::string plan_summary(const Plan& plan) {
   if (plan.stages.size() > 1 || plan.num_microbatches > 1) text += ", " + plan.schedule;
   if (plan.stages[0].zero > 0) text += fmt::format(", ZeRO-{}", plan.stages[0].zero);
   if (plan.sequence_parallel) text += ", sequence parallel";
+  if (const size_t layers = std::accumulate(plan.stages.begin(), plan.stages.end(), size_t{0},
+                                            [](size_t n, const PlanStage& s) { return n + s.recompute.size(); }))
+    text += fmt::format(", recomputing {}", counted(static_cast<int64_t>(layers), "layer"));
   return text;
 }
 

@@ -181,7 +181,7 @@ Status does_not_fit(const PlanRequest& request, const DegreePlanOptions& options
     auto changed = plan_with(request, change.options);
     if (!changed.is_ok() || !changed->fits) continue;
     Bytes peak = *std::max_element(changed->estimate.peak_per_rank.begin(), changed->estimate.peak_per_rank.end());
-    return infeasible("no feasible plan: {} Smallest change that fits:\n    {}   ({} per rank)", text, change.text,
+    return infeasible("no feasible plan: {} {}\n    {}   ({} per rank)", text, kSmallestChange, change.text,
                       to_string(peak));
   }
   return infeasible("no feasible plan: {} No change of microbatch, ZeRO stage, degrees or up to {} would fit.", text,

@@ -6,6 +6,9 @@
 
 namespace altiplano {
 
+/// In a refusal, before what would fit.
+inline constexpr std::string_view kSmallestChange = "Smallest change that fits:";
+
 /// The plan for these degrees with the tensor-parallel rule and the user's `parallel.sharding` applied, its estimate
 /// filled into `predicted`. A microbatch of 0 is chosen: the largest that fits (the smallest when none does), at least
 /// four microbatches per stage where the batch allows.

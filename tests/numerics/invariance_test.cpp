@@ -13,7 +13,20 @@ namespace altiplano::test {
 namespace {
 
 // Factors of the cover, each an index into its list.
-enum { kData, kTensor, kPipeline, kMicrobatches, kSchedule, kZero, kSequence, kTied, kOptimizer, kFused, kNumFactors };
+enum {
+  kData,
+  kTensor,
+  kPipeline,
+  kMicrobatches,
+  kSchedule,
+  kZero,
+  kSequence,
+  kTied,
+  kOptimizer,
+  kFused,
+  kRecompute,
+  kNumFactors
+};
 const std::vector<int> kDegrees = {1, 2, 3, 4, 6, 8};
 const std::vector<int64_t> kMicrobatchCounts = {1, 2, 3, 4};
 const std::vector<std::string> kSchedules = {"gpipe", "1f1b"}, kOptimizers = {"adamw", "sgd"};
@@ -45,6 +58,7 @@ PlanCase case_of(const Row& row) {
   c.tied = row[kTied] == 0;
   c.optimizer = kOptimizers[level(row, kOptimizer)];
   c.fused = row[kFused] == 1;
+  c.recompute = row[kRecompute] == 1;
   return c;
 }
 
@@ -161,6 +175,27 @@ BOOST_AUTO_TEST_CASE(the_same_plan_twice_gives_the_same_bits) {
     const TrainingGraph& graph = graph_of(c);
     Plan plan = plan_of(c, graph);
     BOOST_TEST(is_bit_identical(train(graph, plan, options), train(graph, plan, options)), c.to_string());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(recomputing_changes_memory_and_no_bit) {
+  for (const char* device : {"reference", "cpu"}) {
+    for (Degrees degrees : {Degrees{1, 1, 1}, {2, 1, 2}, {1, 2, 2}}) {
+      TrainOptions options;
+      options.steps = 2;
+      options.device = device;
+      PlanCase keeping;
+      keeping.degrees = degrees;
+      keeping.fused = true;
+      PlanCase recomputing = keeping;
+      recomputing.recompute = true;
+      const TrainingGraph &whole = graph_of(keeping, DType::kF32), &again = graph_of(recomputing, DType::kF32);
+      const TrainResult kept = train(whole, plan_of(keeping, whole), options);
+      const TrainResult run = train(again, plan_of(recomputing, again), options);
+      BOOST_TEST(is_bit_identical(kept, run), device << ": " << recomputing.to_string());
+      BOOST_TEST(run.peak_bytes[0] < kept.peak_bytes[0], device << ": " << recomputing.to_string());
+      BOOST_TEST(run.peak_bytes == run.predicted_bytes, boost::test_tools::per_element());
+    }
   }
 }
 

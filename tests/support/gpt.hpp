@@ -53,9 +53,14 @@ inline ModelGraph make_gpt(const GptShape& shape) {
 }
 
 inline TrainingGraph make_gpt_training(const GptShape& shape, DType dtype = DType::kF64,
-                                       const OptimizerOptions& optimizer = {}, uint64_t seed = 7, bool fused = false) {
+                                       const OptimizerOptions& optimizer = {}, uint64_t seed = 7, bool fused = false,
+                                       bool recompute = false) {
   static const std::set<std::string> kinds = {"bias_gelu", "residual_add", "packed_attention"};
-  auto training = make_training_graph(make_gpt(shape), dtype, optimizer, seed, fused ? kinds : std::set<std::string>());
+  ModelGraph model = make_gpt(shape);
+  std::set<std::string> recomputed;
+  if (recompute) recomputed.insert(model.graph.layers().begin(), std::prev(model.graph.layers().end()));
+  auto training = make_training_graph(std::move(model), dtype, optimizer, seed, fused ? kinds : std::set<std::string>(),
+                                      recomputed);
   BOOST_REQUIRE_MESSAGE(training.is_ok(), training.status().to_string());
   return std::move(training).value();
 }

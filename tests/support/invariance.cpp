@@ -23,19 +23,21 @@ std::string PlanCase::to_string() const {
                                  sequence_parallel ? "sequence parallel" : "sequence whole", tied ? "tied" : "untied",
                                  optimizer, packed ? ", packed" : "");
   if (fused) text += ", fused";
+  if (recompute) text += ", recompute";
   for (int64_t count : split) text += fmt::format(" {}", count);
   return text;
 }
 
 const TrainingGraph& graph_of(const PlanCase& c, DType dtype) {
   static std::map<std::string, std::unique_ptr<TrainingGraph>> graphs;
-  auto& graph = graphs[fmt::format("{} {} {} {} {}", c.tied, c.optimizer, to_string(dtype), c.packed, c.fused)];
+  auto& graph =
+      graphs[fmt::format("{} {} {} {} {} {}", c.tied, c.optimizer, to_string(dtype), c.packed, c.fused, c.recompute)];
   if (!graph) {
     OptimizerOptions optimizer;
     optimizer.name = c.optimizer;
     optimizer.momentum = 0.9;
     graph = std::make_unique<TrainingGraph>(
-        make_gpt_training(invariance_shape(c.tied, c.packed), dtype, optimizer, 7, c.fused));
+        make_gpt_training(invariance_shape(c.tied, c.packed), dtype, optimizer, 7, c.fused, c.recompute));
   }
   return *graph;
 }
@@ -60,6 +62,7 @@ Plan one_rank_plan(const TrainingGraph& graph) {
 const TrainResult& one_rank_run(const PlanCase& c, DType dtype, const TrainOptions& options) {
   static std::map<std::string, TrainResult> runs;
   PlanCase single = c;
+  single.recompute = false;
   single.fused = c.fused && options.device != "reference";  // which knows best what ops mean one by one
   std::string key = fmt::format("{} {} {} {} {} {} {} {} {}", c.tied, c.optimizer, to_string(dtype), c.packed,
                                 single.fused, options.device, options.steps, options.validate, options.learning_rate);

@@ -22,17 +22,18 @@ struct PlanCase {
   bool tied = true;
   std::string optimizer = "adamw";
   std::vector<int64_t> split = {};
-  bool packed = false;  ///< documents are told apart, positions restart
-  bool fused = false;   ///< the graph is the one that the fusion pass makes
+  bool packed = false;     ///< documents are told apart, positions restart
+  bool recompute = false;  ///< of all layers but the last
+  bool fused = false;      ///< the graph is the one that the fusion pass makes
 
   std::string to_string() const;  ///< "data 2 tensor 1 pipeline 3, microbatch 4, gpipe, …"
 };
 
-/// The graph a case trains; made once per (tied, optimizer, dtype, packed, fused).
+/// The graph a case trains; made once per (tied, optimizer, dtype, packed, fused, recompute).
 const TrainingGraph& graph_of(const PlanCase& plan_case, DType dtype = DType::kF64);
 Plan plan_of(const PlanCase& plan_case, const TrainingGraph& graph);
-/// The same training on one rank with one microbatch, and on device/reference unfused; run once per (tied, optimizer, dtype, packed, device, steps,
-/// rate).
+/// The same training on one rank with one microbatch, and on device/reference unfused; run once per (tied, optimizer,
+/// dtype, packed, device, steps, rate).
 const TrainResult& one_rank_run(const PlanCase& plan_case, DType dtype, const TrainOptions& options);
 Plan one_rank_plan(const TrainingGraph& graph);
 

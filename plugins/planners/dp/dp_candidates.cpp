@@ -222,6 +222,7 @@ Plan dp_plan(const PlanRequest& request, const DpCandidate& candidate, const std
     plan.sequence_parallel = plan.sequence_parallel || (options.sequence_parallel && from.tensor > 1);
     plan.stages.push_back(std::move(stage));
   }
+  state_recompute(training, plan);
   return plan;
 }
 

@@ -21,7 +21,7 @@ bool contains(const std::string& text, const std::string& part) {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(a_plan_that_does_not_fit_exits_with_3_and_names_the_smallest_change) {
-  auto microbatch = run_on_job("plan", "--set memory.per_rank=12MiB");
+  auto microbatch = run_on_job("plan", "--set memory.per_rank=12MiB --set parallel.recompute=none");
   BOOST_TEST(microbatch.exit_code == 3);
   BOOST_TEST(contains(microbatch.output, "Smallest change that fits:\n    train.micro_batch_size: 4"),
              microbatch.output);
@@ -31,6 +31,13 @@ BOOST_AUTO_TEST_CASE(a_plan_that_does_not_fit_exits_with_3_and_names_the_smalles
   auto nothing = run_on_job("plan", "--set memory.per_rank=1MiB");
   BOOST_TEST(nothing.exit_code == 3);
   BOOST_TEST(contains(nothing.output, "up to 32 ranks would fit"), nothing.output);
+}
+
+BOOST_AUTO_TEST_CASE(a_plan_that_does_not_fit_recomputes_unless_told_not_to) {
+  auto recomputing = run_on_job("plan", "--set memory.per_rank=12MiB");
+  BOOST_TEST(recomputing.exit_code == 0);
+  BOOST_TEST(contains(recomputing.output, "recompute: [block.0-3]"), recomputing.output);
+  BOOST_TEST(contains(recomputing.output, "What would fit without: train.micro_batch_size: 4"), recomputing.output);
 }
 
 BOOST_AUTO_TEST_CASE(a_written_plan_is_read_back_and_prints_the_same) {

@@ -123,7 +123,8 @@ BOOST_AUTO_TEST_CASE(mistakes_in_a_plan_are_named_by_place_and_key) {
   BOOST_TEST(refusal(replaced("replicas: 2", "replicas: 3")) ==
              "plan.yaml:4:63: batch.replicas: 3, but stage s0 has data degree 2; make them equal");
   BOOST_TEST(refusal(replaced("zero: 0", "offload: 1, zero: 0"))
-                 .ends_with("stages[1].offload: unknown key; known: name, layers, slots, mesh, zero"));
+                 .ends_with("stages[1].offload: unknown key; known: name, layers, slots, mesh, zero, "
+                            "recompute"));
   BOOST_TEST(refusal(replaced("microbatches: 4", "microbatches: 5000000000")) ==
              "plan.yaml:4:50: batch.microbatches: got 5000000000, expected an integer in [1, 65536]");
   BOOST_TEST(refusal(replaced("fingerprint: 0123456789abcdef", "fingerprint: -1")) ==
