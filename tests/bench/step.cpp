@@ -8,11 +8,8 @@
 //   bench_step [--model gpt6|gpt2|tiny] [--precision fp32|bf16] [--ranks N] [--threads N] [--rounds N] [--steps N]
 //              [--python PROGRAM]
 // --python: an interpreter that has PyTorch; without one the floor alone stands beside.
-#include <cstdio>
-#include <nlohmann/json.hpp>
-
-#include "framework/storage/input_file.hpp"
 #include "tests/bench/step_ops.hpp"
+#include "tests/bench/training_run.hpp"
 
 namespace altiplano::bench {
 namespace {
@@ -20,7 +17,6 @@ namespace {
 struct Settings {
   std::string name, precision, python;
   int ranks = 1, threads = 1, rounds = 5, steps = 6;
-  static constexpr int kWarmUp = 2;
 };
 
 /// One contestant's steps, and the most that its first rank had in memory.
@@ -30,37 +26,10 @@ struct Measured {
   double peak_bytes = 0;
 };
 
-/// Lines that a command prints; ends the program when it fails.
-std::vector<std::string> lines_of(const std::string& command) {
-  FILE* output = popen((command + " 2>&1").c_str(), "r");
-  if (output == nullptr) require(runtime_failure("cannot run {}", command));
-  std::vector<std::string> lines;
-  for (char line[4096]; fgets(line, sizeof(line), output) != nullptr;) lines.emplace_back(line);
-  if (pclose(output) != 0) require(runtime_failure("{} failed: {}", command, join(lines, "")));
-  return lines;
-}
-
-/// The median of the steps after the first ones.
-double warm_median(std::vector<double> seconds) {
-  seconds.erase(seconds.begin(), seconds.begin() + Settings::kWarmUp);
-  return spread_of(std::move(seconds)).median;
-}
-
 void run_own(const Settings& s, const BenchFolder& folder, Measured& measured) {
-  std::filesystem::remove_all(folder / "run");
-  lines_of(
-      fmt::format("{} launch -n {} -c {} --set train.max_steps={} --set device.threads={} --set train.resume=none "
-                  "--set checkpoint.dir={}",
-                  ALTIPLANO_BENCH_PROGRAM, s.ranks, folder / "job.yaml", s.steps, s.threads, folder / "run/saved"));
-  std::vector<double> seconds;
-  std::ifstream metrics(folder / "run/metrics.jsonl");
-  for (std::string line; std::getline(metrics, line);) {
-    const auto entry = nlohmann::json::parse(line);
-    if (entry.contains("seconds")) seconds.push_back(entry["seconds"]);
-  }
-  measured.rounds.push_back(warm_median(std::move(seconds)));
-  std::ifstream memory(folder / "run/memory-rank-0.json");
-  measured.peak_bytes = nlohmann::json::parse(memory).at("resident_peak");
+  const TrainingRun run = run_training(folder, s.ranks, s.threads, s.steps);
+  measured.rounds.push_back(run.step_seconds);
+  measured.peak_bytes = run.peak_bytes;
 }
 
 void run_torch(const Settings& s, bool compile, Measured& measured) {
@@ -144,17 +113,13 @@ int run(int argc, char** argv) {
                    std::stoi(argument(argc, argv, "threads", "2")),
                    std::stoi(argument(argc, argv, "rounds", "5")),
                    std::stoi(argument(argc, argv, "steps", "6"))};
-  if (s.steps <= Settings::kWarmUp)
-    require(invalid_argument("--steps {}: the first {} only warm up; at least {}", s.steps, Settings::kWarmUp,
-                             Settings::kWarmUp + 1));
+  if (s.steps <= kWarmUpSteps)
+    require(invalid_argument("--steps {}: the first {} only warm up; at least {}", s.steps, kWarmUpSteps,
+                             kWarmUpSteps + 1));
   const BenchModel model = bench_model(s.name);
   const BenchFolder folder;
   folder.write("job.yaml", job_text(model, s.precision, s.ranks, folder));
-  std::string text;
-  while (text.size() < 400000) text += "in the beginning was the word ";
-  folder.write("text.txt", text);
-  lines_of(fmt::format("{} data pack --tokenizer byte -o {} {}", ALTIPLANO_BENCH_PROGRAM, folder / "text.h5",
-                       folder / "text.txt"));
+  write_data(folder);
   JobRequest request;
   request.threads = s.threads;
   request.num_ranks = s.ranks;
