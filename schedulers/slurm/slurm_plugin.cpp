@@ -89,6 +89,25 @@ Result<int> cpus_of(const Environment& environment, const std::vector<int>& rank
   return std::max(1, least);
 }
 
+/// Tasks that the job was made for. Without --ntasks Slurm tells a script the tasks of a node at most.
+Result<int> planned_tasks(const Environment& environment) {
+  if (first_of(environment, {"SLURM_NTASKS"})) return count_of(environment, "SLURM_NTASKS", 1);
+  if (const auto text = first_of(environment, {"SLURM_TASKS_PER_NODE"})) {
+    ALTIPLANO_ASSIGN(const auto tasks, expand_counts(*text));
+    return std::accumulate(tasks.begin(), tasks.end(), 0);
+  }
+  ALTIPLANO_ASSIGN(const int nodes, count_of(environment, "SLURM_NNODES", 1));
+  ALTIPLANO_ASSIGN(const int tasks, count_of(environment, "SLURM_NTASKS_PER_NODE", 1));
+  return nodes * tasks;
+}
+
+/// srun alone sets a step's number; that of salloc's own shell is no step of tasks.
+bool is_in_step(const Environment& environment) {
+  constexpr const char* kInteractiveStep = "4294967290";
+  const auto step = first_of(environment, {"SLURM_STEP_ID"});
+  return step && *step != kInteractiveStep;
+}
+
 class Slurm final : public Scheduler {
  public:
   bool detect(const Environment& environment) const noexcept override { return environment.count("SLURM_JOB_ID") > 0; }
@@ -106,6 +125,22 @@ class Slurm final : public Scheduler {
       ALTIPLANO_ASSIGN(allocation.restart_count, count_of(environment, "SLURM_RESTART_COUNT", 0));
       ALTIPLANO_ASSIGN(allocation.end_time, count_of<int64_t>(environment, "SLURM_JOB_END_TIME", 0));
       return allocation;
+    } catch (const std::exception& e) {
+      return runtime_failure("scheduler slurm: {}", e.what());
+    }
+  }
+
+  Result<Tasks> tasks(const Environment& environment) const noexcept override {
+    try {
+      Tasks tasks;
+      tasks.how_to_start = "srun --mpi=pmix";
+      ALTIPLANO_ASSIGN(tasks.planned, planned_tasks(environment));
+      ALTIPLANO_ASSIGN(tasks.cpus_each, count_of(environment, "SLURM_CPUS_PER_TASK", 0));
+      if (!is_in_step(environment)) return tasks;
+      const bool is_told = first_of(environment, {"SLURM_STEP_NUM_TASKS"}).has_value();
+      ALTIPLANO_ASSIGN(tasks.started, count_of(environment, is_told ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS", 1));
+      ALTIPLANO_ASSIGN(tasks.index, count_of(environment, "SLURM_PROCID", 0));
+      return tasks;
     } catch (const std::exception& e) {
       return runtime_failure("scheduler slurm: {}", e.what());
     }

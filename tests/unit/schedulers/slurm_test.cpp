@@ -122,3 +122,52 @@ BOOST_AUTO_TEST_CASE(refusals_quote_the_variable_and_the_column) {
       "scheduler slurm: none of SLURM_STEP_NODELIST, SLURM_JOB_NODELIST is set; start inside a job (sbatch, salloc, "
       "srun)");
 }
+
+namespace {
+
+Tasks tasks_of(const Environment& environment) {
+  const auto tasks = slurm().tasks(environment);
+  BOOST_REQUIRE_MESSAGE(tasks.is_ok(), tasks.status().to_string());
+  return *tasks;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_batch_script_and_a_shell_of_salloc_are_none_of_the_tasks) {
+  auto environment = job("n[1-2]", "2(x2)");
+  environment["SLURM_NTASKS"] = "4";
+  environment["SLURM_PROCID"] = "0";  // a batch script has it, too
+  BOOST_TEST(tasks_of(environment).started == 0);
+  BOOST_TEST(tasks_of(environment).planned == 4);
+  BOOST_TEST(tasks_of(environment).how_to_start == "srun --mpi=pmix");
+  environment["SLURM_STEP_ID"] = "4294967290";  // the interactive step
+  environment["SLURM_STEP_NUM_TASKS"] = "1";
+  BOOST_TEST(tasks_of(environment).started == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_task_of_srun_knows_how_many_were_started_with_it) {
+  auto environment = job("n[1-2]", "2(x2)");
+  environment["SLURM_NTASKS"] = "4";
+  environment["SLURM_STEP_ID"] = "0";
+  environment["SLURM_PROCID"] = "3";
+  environment["SLURM_CPUS_PER_TASK"] = "8";
+  BOOST_TEST(tasks_of(environment).started == 4);
+  BOOST_TEST(tasks_of(environment).index == 3);
+  BOOST_TEST(tasks_of(environment).cpus_each == 8);
+  environment["SLURM_STEP_NUM_TASKS"] = "1";  // srun --pty bash of a job of four
+  environment["SLURM_PROCID"] = "0";
+  BOOST_TEST(tasks_of(environment).started == 1);
+  BOOST_TEST(tasks_of(environment).planned == 4);
+}
+
+BOOST_AUTO_TEST_CASE(planned_tasks_are_known_without_ntasks) {
+  BOOST_TEST(tasks_of(job("n[1-3]", "4(x2),3")).planned == 11);
+  BOOST_TEST(tasks_of({{"SLURM_JOB_ID", "1"}, {"SLURM_NNODES", "3"}, {"SLURM_NTASKS_PER_NODE", "4"}}).planned == 12);
+  BOOST_TEST(tasks_of({{"SLURM_JOB_ID", "1"}}).planned == 1);
+}
+
+BOOST_AUTO_TEST_CASE(numbers_of_tasks_that_are_none_are_refused_with_their_variable) {
+  const auto tasks = slurm().tasks({{"SLURM_JOB_ID", "1"}, {"SLURM_NTASKS", "four"}});
+  BOOST_REQUIRE(!tasks.is_ok());
+  BOOST_TEST(tasks.status().message() == "scheduler slurm: SLURM_NTASKS=four; expected a number from 0 on");
+}
