@@ -1,6 +1,7 @@
 // altiplano train: one rank of a job, or all of it when started alone.
 #include <fmt/format.h>
 
+#include <atomic>
 #include <memory>
 
 #include "framework/base/console.hpp"
@@ -39,10 +40,14 @@ RankReport& report_of_this_rank() {
   return *report;
 }
 
+/// Of tasks the first speaks for all, as Slurm signals all of them.
+std::atomic<bool> another_rank_speaks{false};
+
 /// The launcher tells people, once for all ranks; alone, the process does it itself.
 void tell_that_stop_was_heard(int number) {
   const RankReport& report = report_of_this_rank();
   if (report.is_read()) return report.set_stop_signal(number);
+  if (another_rank_speaks) return;
   print_err("note: {} heard; the step that runs is finished and saved first\n", signal_name(number));
 }
 
@@ -107,6 +112,7 @@ Status run_rank(const TrainArguments& arguments, const Job& job, const RankEnvir
 /// One of the tasks that srun or mpirun started: the first does what a launcher does, and the others take its plan.
 Status train_as_task(const TrainArguments& arguments, RankEnvironment environment, TaskRanks tasks, double started,
                      int& exit_code) {
+  another_rank_speaks = environment.rank.value != 0;
   Job job;
   const auto prepare_alone = [&]() -> Result<std::string> {
     print_notices(tasks.notices);

@@ -59,9 +59,9 @@ Check comm_check(std::string name, Status (*body)(CommBackend&, RanksAre)) {
     return "ranks as " + join(texts, " and as ");
   };
   auto not_owed = [](const Subject& subject) -> std::string {
-    return worlds_of(subject.as<CommBackend>()).empty()
-               ? "connects only ranks that another launcher starts (srun, mpirun): test_mpi checks it"
-               : "";
+    return worlds_of(subject.as<CommBackend>()).empty() ? "connects only ranks that another launcher starts (srun, "
+                                                          "mpirun): the suite runs on them as mpi_conformance"
+                                                        : "";
   };
   return {std::move(name), std::move(run), std::move(not_owed)};
 }
