@@ -161,6 +161,21 @@ BOOST_AUTO_TEST_CASE(tasks_of_one_host_use_shared_memory) {
              result.output);
 }
 
+BOOST_AUTO_TEST_CASE(ranks_are_on_the_hosts_of_their_tasks_at_every_start) {
+  const JobFolder job;
+  const auto result = cluster().run(job, R"(for i in $(seq 5); do
+  srun --mpi=pmix -N2 -n3 -m arbitrary -w n2,n1,n2 $ALTIPLANO train -c job.yaml --set run.dir=run$i --set train.max_steps=1 \
+    --set parallel.pipeline_parallel_size=3 | grep "^altiplano"
+done)");
+  BOOST_TEST(result.exit_code == 0, result.output);
+  int starts = 0;
+  for (size_t at = 0;
+       (at = result.output.find("3 ranks on 2 hosts (n2: rank 0; n1: rank 1; n2: rank 2)", at)) != std::string::npos;
+       ++at)
+    ++starts;
+  BOOST_TEST(starts == 5, result.output);
+}
+
 BOOST_AUTO_TEST_CASE(tasks_that_cannot_meet_stop_at_once_and_train_nothing) {
   const JobFolder job;
   const auto result = cluster().run(job, "srun --mpi=none -N2 -n4 $ALTIPLANO train -c job.yaml --set run.dir=run", 20);
@@ -237,7 +252,7 @@ BOOST_AUTO_TEST_CASE(the_example_script_runs_as_it_stands_and_saves_requeues_and
 
 BOOST_AUTO_TEST_CASE(comm_mpi_keeps_its_promises_between_hosts) {
   const JobFolder job;
-  for (int ranks : {2, 3, 4}) {
+  for (int ranks : {3, 4}) {
     const auto result = cluster().run(job, fmt::format("srun --mpi=pmix -N2 -n{} {}/bin/mpi_conformance {}/comm-mpi.so",
                                                        ranks, ALTIPLANO_BINARY_DIR, ALTIPLANO_TEST_PLUGIN_DIR));
     BOOST_TEST(result.exit_code == 0, result.output);
