@@ -23,13 +23,16 @@ constexpr int kSkipped = 77;
 class Cluster {
  public:
   Cluster() {
+    std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
+    const auto started = run_command(fmt::format("{} start {} --nodes 2", kSandbox, path()));
+    if (started.exit_code != 0) throw std::runtime_error(started.output);
+  }
+  /// Ends the program there, before anything is made.
+  static void skip_where_it_cannot_be() {
     const auto check = run_command(std::string(kSandbox) + " check");
     const bool is_built = std::filesystem::exists(ALTIPLANO_BINARY_DIR "/bin/mpi_conformance");
     if (check.exit_code != 0) skip(check.output);
     if (!is_built) skip("altiplano was built without PMIx or MPI (libpmix-dev, libopenmpi-dev)\n");
-    std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
-    const auto started = run_command(fmt::format("{} start {} --nodes 2", kSandbox, path()));
-    if (started.exit_code != 0) throw std::runtime_error(started.output);
   }
   ~Cluster() { (void)run_command(fmt::format("{} stop {}", kSandbox, path())); }
 
@@ -59,7 +62,10 @@ class Cluster {
 
 /// Started by the first test, stopped when the program ends.
 struct ClusterFixture {
-  ClusterFixture() { cluster() = std::make_unique<Cluster>(); }
+  ClusterFixture() {
+    Cluster::skip_where_it_cannot_be();
+    cluster() = std::make_unique<Cluster>();
+  }
   ~ClusterFixture() { cluster().reset(); }
   static std::unique_ptr<Cluster>& cluster() {
     static std::unique_ptr<Cluster> one;
@@ -193,8 +199,9 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_with_a_job_is_said_once_for_all_tasks) {
                                     "srun --mpi=pmix -N2 -n4 $ALTIPLANO train -c job.yaml --set run.dir=run "
                                     "--set parallel.data_parallel_size=3");
   BOOST_TEST(result.exit_code == 2, result.output);
-  const size_t first = result.output.find("error: ");
-  BOOST_TEST(result.output.find("\nerror: ", first + 1) == std::string::npos, result.output);
+  int said = 0;  // srun's own lines come where they like
+  for (const std::string& line : split(result.output, '\n')) said += line.starts_with("error: ") ? 1 : 0;
+  BOOST_TEST(said == 1, result.output);
 }
 
 BOOST_AUTO_TEST_CASE(without_srun_a_process_of_an_allocation_is_alone_and_says_how_to_start_all) {
