@@ -16,6 +16,15 @@ add_library(DNNL::dnnl UNKNOWN IMPORTED)
 set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION ${DNNL_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${DNNL_INCLUDE_DIR})
 find_package(ICU REQUIRED COMPONENTS uc)  # Unicode classes of the GPT-2 tokenizer
 find_package(OpenMP REQUIRED COMPONENTS CXX)
+# Optional: what is missing is left out, and said.
+pkg_check_modules(PMIX IMPORTED_TARGET pmix)  # ranks that srun or mpirun starts
+find_package(MPI COMPONENTS C)                # plugins/comms/mpi
+if(NOT PMIX_FOUND)
+  message(STATUS "without PMIx (libpmix-dev): ranks cannot be started by srun or mpirun")
+endif()
+if(NOT MPI_C_FOUND)
+  message(STATUS "without MPI (libopenmpi-dev): no comm/mpi, so no ranks on several hosts")
+endif()
 
 add_library(altiplano_hdf5 INTERFACE)
 target_include_directories(altiplano_hdf5 SYSTEM INTERFACE ${HDF5_C_INCLUDE_DIRS})

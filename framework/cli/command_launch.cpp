@@ -10,13 +10,12 @@
 #include "framework/checkpoint/restore.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
+#include "framework/cli/job_start.hpp"
 #include "framework/cli/local_ranks.hpp"
 #include "framework/launch/allocation.hpp"
 #include "framework/launch/launcher.hpp"
 #include "framework/launch/stop_signal.hpp"
-#include "framework/runtime/comm_choice.hpp"
-#include "framework/runtime/kernel_choice.hpp"
-#include "framework/runtime/output_folders.hpp"
+#include "framework/launch/task_ranks.hpp"
 #include "framework/runtime/time_budget.hpp"
 #include "framework/runtime/trainer.hpp"
 
@@ -47,13 +46,15 @@ std::chrono::milliseconds stopped_limit(const Options& options) {
 Result<Allocation> ask_scheduler(int ranks) {
   ALTIPLANO_ASSIGN(JobAllocation found, find_allocation(environment_variables(), ranks));
   if (found.allocation.hosts.size() == 1) return std::move(found.allocation);
-  return invalid_argument("{} gave the job {} hosts ({}); `altiplano launch` starts ranks on one", found.scheduler,
-                          found.allocation.hosts.size(), join(found.allocation.hosts, ", "));
+  return invalid_argument(
+      "{} gave the job {} hosts ({}); `altiplano launch` starts ranks on one. One rank per task, on all hosts: srun "
+      "--mpi=pmix altiplano train ...",
+      found.scheduler, found.allocation.hosts.size(), join(found.allocation.hosts, ", "));
 }
 
-/// What can be refused is refused here, once, before a rank starts: job file, plan, data, a missing checkpoint. Proves
-/// the plan and chooses the kernels. What the workload manager gave goes into `launch`.
+/// All that can be refused before a rank starts. What the workload manager gave goes into `launch`.
 Result<Job> prepare(const LaunchArguments& arguments, double started, LaunchRequest& launch) {
+  ALTIPLANO_RETURN_IF_ERROR(check_is_only_task("launch", environment_variables()));
   ALTIPLANO_ASSIGN(JobConfig config, load_training_job(arguments.job, arguments.start));
   ALTIPLANO_ASSIGN(const Allocation allocation, ask_scheduler(arguments.ranks));
   launch.job_id = allocation.job_id;
@@ -63,16 +64,7 @@ Result<Job> prepare(const LaunchArguments& arguments, double started, LaunchRequ
   request.num_ranks = arguments.ranks;
   request.threads = threads_of_rank(launch);
   request.plan_file = arguments.start.plan_file;
-  ALTIPLANO_ASSIGN(Job job, prepare_job(std::move(config), request));
-  print_notices(job.notices);
-  ALTIPLANO_RETURN_IF_ERROR(check_can_start(job));
-  ALTIPLANO_ASSIGN(const std::string comm, choose_comm_backend(job.config.options, arguments.ranks));
-  ALTIPLANO_RETURN_IF_ERROR(PluginRegistry::instance().comm(comm).status());
-  ALTIPLANO_RETURN_IF_ERROR(check_can_write(job.config.options, arguments.ranks, RunFolder::kMade));
-  ALTIPLANO_RETURN_IF_ERROR(verify_programs(job.programs));
-  ALTIPLANO_ASSIGN(const KernelChoice kernels, choose_job_kernels(job, KernelStart::kResume));
-  print_notices(kernels.notices);
-  return job;
+  return prepare_for_ranks(std::move(config), request, 1);
 }
 
 /// What a run that ended by a failure leaves, and how to go on. Refusals, and failures that say it themselves, need

@@ -1,15 +1,19 @@
 // altiplano train: one rank of a job, or all of it when started alone.
 #include <fmt/format.h>
 
+#include <atomic>
 #include <memory>
 
 #include "framework/base/console.hpp"
 #include "framework/base/plural.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
+#include "framework/cli/job_start.hpp"
+#include "framework/launch/allocation.hpp"
 #include "framework/launch/inproc_rendezvous.hpp"
 #include "framework/launch/rank_board.hpp"
 #include "framework/launch/stop_signal.hpp"
+#include "framework/launch/task_ranks.hpp"
 #include "framework/runtime/job_data.hpp"
 #include "framework/runtime/kernel_choice.hpp"
 #include "framework/runtime/output_folders.hpp"
@@ -36,10 +40,14 @@ RankReport& report_of_this_rank() {
   return *report;
 }
 
+/// Of tasks the first speaks for all, as Slurm signals all of them.
+std::atomic<bool> another_rank_speaks{false};
+
 /// The launcher tells people, once for all ranks; alone, the process does it itself.
 void tell_that_stop_was_heard(int number) {
   const RankReport& report = report_of_this_rank();
   if (report.is_read()) return report.set_stop_signal(number);
+  if (another_rank_speaks) return;
   print_err("note: {} heard; the step that runs is finished and saved first\n", signal_name(number));
 }
 
@@ -68,6 +76,13 @@ void print_end(const TrainArguments& arguments, const TrainSummary& summary, con
   }
 }
 
+/// A failure that all ranks know is told by the first of them.
+Status said_by_first(const RankEnvironment& environment, const Status& status, int& exit_code) {
+  if (environment.rank.value == 0) return status;
+  exit_code = exit_code_of(status.code());
+  return Status::ok();
+}
+
 /// What a launcher does before it starts ranks. Data that cannot be read are said before anything is measured.
 Status choose_kernels_alone(Job& job) {
   ALTIPLANO_RETURN_IF_ERROR(BatchSource::open(job_data_options(job)).status());
@@ -76,27 +91,13 @@ Status choose_kernels_alone(Job& job) {
   return Status::ok();
 }
 
-Status train(const TrainArguments& arguments, int& exit_code) {
-  const double started = unix_time();
-  catch_stop_signals();
-  ALTIPLANO_ASSIGN(RankEnvironment environment, rank_environment());
-  RankReport& report = report_of_this_rank();
-  ALTIPLANO_ASSIGN(report, RankReport::open(environment.board, environment.rank, environment.world_size));
-  catch_stop_signals(tell_that_stop_was_heard);
-  report.set(RankPhase::kStarting, 0);
-  const bool has_launcher = !environment.rendezvous.empty();  // which has printed the notices
-  ALTIPLANO_ASSIGN(JobConfig config, load_training_job(arguments.job, arguments.start, !has_launcher));
-  ALTIPLANO_ASSIGN(const JobRequest request, job_request_of(environment, arguments.start.plan_file));
-  ALTIPLANO_ASSIGN(Job job, prepare_job(std::move(config), request));
-  if (!has_launcher) ALTIPLANO_RETURN_IF_ERROR(check_can_write(job.config.options, 1, RunFolder::kMade));
-  if (!has_launcher) print_notices(job.notices);
-  if (!has_launcher) ALTIPLANO_RETURN_IF_ERROR(choose_kernels_alone(job));
-  if (!has_launcher) {
-    ALTIPLANO_ASSIGN(environment.end_time, run_end(job.config.options, 0, started));
-  }
-  ALTIPLANO_ASSIGN(auto rendezvous, meet(environment));
+/// From a rank's job to the end of its training. `rendezvous` goes before training begins.
+Status run_rank(const TrainArguments& arguments, const Job& job, const RankEnvironment& environment,
+                std::unique_ptr<Rendezvous> rendezvous, int& exit_code) {
+  const RankReport& report = report_of_this_rank();
   ALTIPLANO_ASSIGN(auto trainer,
                    Trainer::create(job, environment, *rendezvous, report, [] { return stop_signal() != 0; }));
+  rendezvous.reset();  // all ranks have had all they need of it: creating a trainer ends with a barrier
   auto summary = trainer->run();
   if (!summary.is_ok()) {
     trainer->abort(summary.status());
@@ -108,14 +109,69 @@ Status train(const TrainArguments& arguments, int& exit_code) {
   return Status::ok();
 }
 
+/// One of the tasks that srun or mpirun started: the first does what a launcher does, and the others take its plan.
+Status train_as_task(const TrainArguments& arguments, RankEnvironment environment, TaskRanks tasks, double started,
+                     int& exit_code) {
+  another_rank_speaks = environment.rank.value != 0;
+  Job job;
+  const auto prepare_alone = [&]() -> Result<std::string> {
+    print_notices(tasks.notices);
+    ALTIPLANO_ASSIGN(JobConfig config, load_training_job(arguments.job, arguments.start));
+    ALTIPLANO_ASSIGN(const JobAllocation found, find_allocation(environment_variables(), environment.world_size));
+    ALTIPLANO_ASSIGN(environment.end_time, run_end(config.options, found.allocation.end_time, started));
+    ALTIPLANO_ASSIGN(const JobRequest request, job_request_of(environment, arguments.start.plan_file));
+    ALTIPLANO_ASSIGN(job, prepare_for_ranks(std::move(config), request, num_hosts(environment.hosts)));
+    return job.plan.to_yaml();
+  };
+  ALTIPLANO_ASSIGN(const FirstRanksWord word, hear_first_rank(*tasks.rendezvous, prepare_alone));
+  if (!word.status.is_ok()) return said_by_first(environment, word.status, exit_code);
+  if (environment.rank.value != 0) {
+    ALTIPLANO_ASSIGN(JobConfig config, load_training_job(arguments.job, arguments.start, false));
+    ALTIPLANO_ASSIGN(JobRequest request, job_request_of(environment, arguments.start.plan_file));
+    request.proved = ProvedPlan{word.text, environment.rank};
+    ALTIPLANO_ASSIGN(job, prepare_job(std::move(config), request));
+  }
+  return run_rank(arguments, job, environment, std::move(tasks.rendezvous), exit_code);
+}
+
+Status train(const TrainArguments& arguments, int& exit_code) {
+  const double started = unix_time();
+  catch_stop_signals();
+  ALTIPLANO_ASSIGN(RankEnvironment environment, rank_environment());
+  RankReport& report = report_of_this_rank();
+  ALTIPLANO_ASSIGN(report, RankReport::open(environment.board, environment.rank, environment.world_size));
+  catch_stop_signals(tell_that_stop_was_heard);
+  report.set(RankPhase::kStarting, 0);
+  const bool has_launcher = !environment.rendezvous.empty();  // which has printed the notices
+  if (!has_launcher) {
+    use_plugin_path(arguments.job.plugin_path);
+    auto tasks = meet_tasks(environment, environment_variables());
+    if (!tasks.is_ok()) return said_by_first(environment, tasks.status(), exit_code);
+    if (tasks->rendezvous) return train_as_task(arguments, environment, std::move(*tasks), started, exit_code);
+    print_notices(tasks->notices);
+  }
+  ALTIPLANO_ASSIGN(JobConfig config, load_training_job(arguments.job, arguments.start, !has_launcher));
+  ALTIPLANO_ASSIGN(const JobRequest request, job_request_of(environment, arguments.start.plan_file));
+  ALTIPLANO_ASSIGN(Job job, prepare_job(std::move(config), request));
+  if (!has_launcher) ALTIPLANO_RETURN_IF_ERROR(check_can_write(job.config.options, 1, RunFolder::kMade));
+  if (!has_launcher) print_notices(job.notices);
+  if (!has_launcher) ALTIPLANO_RETURN_IF_ERROR(choose_kernels_alone(job));
+  if (!has_launcher) {
+    ALTIPLANO_ASSIGN(environment.end_time, run_end(job.config.options, 0, started));
+  }
+  ALTIPLANO_ASSIGN(auto rendezvous, meet(environment));
+  return run_rank(arguments, job, environment, std::move(rendezvous), exit_code);
+}
+
 }  // namespace
 
 void add_train_command(CLI::App& app, int& exit_code) {
   auto arguments = std::make_shared<TrainArguments>();
-  CLI::App* command = add_command(app, "train", "Train a model: one rank, or the whole job when started alone", R"(
+  CLI::App* command = add_command(app, "train", "Train a model: one rank of a job, or all of it when started alone", R"(
     altiplano train -c configs/jobs/quickstart.yaml --set parallel.data_parallel_size=1 --set parallel.tensor_parallel_size=1
     altiplano train -c job.yaml --resume must
-    altiplano train -c job.yaml --plan plan.yaml)");
+    altiplano train -c job.yaml --plan plan.yaml
+    srun --mpi=pmix altiplano train -c job.yaml)");
   add_job_arguments(*command, arguments->job);
   add_train_start(*command, arguments->start);
   on_run_for_code(command, exit_code, [arguments](int& code) { return train(*arguments, code); });

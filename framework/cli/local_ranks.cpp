@@ -5,8 +5,10 @@
 
 #include "framework/base/console.hpp"
 #include "framework/cli/commands.hpp"
+#include "framework/launch/allocation.hpp"
 #include "framework/launch/inproc_rendezvous.hpp"
 #include "framework/launch/launcher.hpp"
+#include "framework/launch/task_ranks.hpp"
 
 namespace altiplano {
 namespace {
@@ -36,12 +38,14 @@ std::vector<std::string> job_command(const std::string& name, const JobArguments
 
 void on_local_ranks(CLI::App* command, int& exit_code, const int& ranks, std::function<Result<LocalRanks>()> check,
                     std::function<Status(const RankEnvironment&, Rendezvous&)> run) {
-  auto body = [check = std::move(check), run = std::move(run), &ranks](int& code) -> Status {
+  auto body = [check = std::move(check), run = std::move(run), &ranks,
+               name = command->get_name()](int& code) -> Status {
     ALTIPLANO_ASSIGN(const RankEnvironment environment, rank_environment());
     if (!environment.rendezvous.empty()) {
       ALTIPLANO_ASSIGN(auto rendezvous, join_job(environment));
       return run(environment, *rendezvous);
     }
+    ALTIPLANO_RETURN_IF_ERROR(check_is_only_task(name, environment_variables()));
     if (ranks > 1) {
       ALTIPLANO_ASSIGN(const LocalRanks local, check());
       return launch(local, code);

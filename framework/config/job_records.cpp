@@ -254,7 +254,7 @@ std::vector<OptionRecord> machine_records() {
   return {
       {.key = "comm.backend",
        .default_value = text("auto"),
-       .help = "Communication plugin (shm, inproc); auto: one whose capabilities connect the ranks."},
+       .help = "Communication plugin (shm, mpi, inproc); auto: one whose capabilities connect the ranks."},
       {.key = "comm.timeout_seconds",
        .type = kFloat,
        .default_value = 60.0,

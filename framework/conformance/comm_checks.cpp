@@ -9,6 +9,7 @@ constexpr uint64_t kKnownBits = kCommStreamOrdered | kCommNeedsHostProgress | kC
                                 kCommBetweenProcesses | kCommBetweenHosts | kCommWithinProcess;
 
 const char* to_text(RanksAre ranks_are) {
+  if (ranks_are == RanksAre::kLaunched) return "launched processes";
   return ranks_are == RanksAre::kThreads ? "threads" : "processes";
 }
 
@@ -42,6 +43,8 @@ std::vector<RanksAre> worlds_of(const CommBackend& backend) {
   std::vector<RanksAre> worlds;
   if ((backend.capabilities() & kCommWithinProcess) != 0) worlds.push_back(RanksAre::kThreads);
   if ((backend.capabilities() & kCommBetweenProcesses) != 0) worlds.push_back(RanksAre::kProcesses);
+  const bool is_launched = launched_ranks() != nullptr && (backend.capabilities() & kCommBetweenHosts) != 0;
+  if (is_launched) worlds.push_back(RanksAre::kLaunched);
   return worlds;
 }
 
@@ -56,7 +59,9 @@ Check comm_check(std::string name, Status (*body)(CommBackend&, RanksAre)) {
     return "ranks as " + join(texts, " and as ");
   };
   auto not_owed = [](const Subject& subject) -> std::string {
-    return worlds_of(subject.as<CommBackend>()).empty() ? "connects neither threads nor processes of one host" : "";
+    return worlds_of(subject.as<CommBackend>()).empty() ? "connects only ranks that another launcher starts (srun, "
+                                                          "mpirun): the suite runs on them as mpi_conformance"
+                                                        : "";
   };
   return {std::move(name), std::move(run), std::move(not_owed)};
 }

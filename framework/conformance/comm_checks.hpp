@@ -18,7 +18,7 @@ CommOptions patient_options();
 /// Waits `milliseconds`, for what must end at the deadline.
 CommOptions deadline_options(int milliseconds);
 
-/// What the capability bits promise: threads, processes, or both.
+/// What the capability bits promise: threads, processes, or both; with launched ranks, hosts too.
 std::vector<RanksAre> worlds_of(const CommBackend& backend);
 /// A check that runs once per world; its finding lists them.
 Check comm_check(std::string name, Status (*body)(CommBackend&, RanksAre));

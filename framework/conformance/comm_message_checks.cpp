@@ -151,6 +151,10 @@ Status check_self(CommBackend& backend, RanksAre ranks_are) {
 
 /// Each rank of an outer pair runs a job of its own, both with the same job id.
 Status check_two_jobs(CommBackend& backend, RanksAre ranks_are) {
+  if (ranks_are == RanksAre::kLaunched) {  // it is up to the launcher to keep its jobs apart
+    ++launched_runs().left_out;
+    return Status::ok();
+  }
   return first_failure(run_processes_all(2, [&](Rendezvous& rendezvous) -> Status {
     ALTIPLANO_RETURN_IF_ERROR(rendezvous.fence(std::chrono::seconds(10)));
     return run_on(3, backend, ranks_are, patient_options(), [](Communicator& c) { return exchange_shuffled(c, 21); });
@@ -164,7 +168,7 @@ Status check_reconnect(CommBackend& backend, RanksAre ranks_are) {
     ALTIPLANO_RETURN_IF_ERROR(exchange_shuffled(*first, 7));
     return exchange_shuffled(*second, 7);
   };
-  return first_failure(ranks_are == RanksAre::kThreads ? run_ranks_all(2, function) : run_processes_all(2, function));
+  return first_failure(run_ranks_all(2, function, ranks_are));
 }
 
 }  // namespace

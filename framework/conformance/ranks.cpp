@@ -52,6 +52,51 @@ Status read_status(int pipe, pid_t child) {
 
 }  // namespace
 
+namespace {
+
+Rendezvous* the_launched_ranks = nullptr;
+
+/// Every process learns how all of them fared, so that they go on alike.
+Result<std::vector<Status>> exchange_statuses(Rendezvous& world, const Status& mine) {
+  constexpr auto kDeadline = std::chrono::minutes(2);
+  ALTIPLANO_RETURN_IF_ERROR(
+      world.put("status", std::string(1, static_cast<char>('0' + static_cast<int>(mine.code()))) + mine.message()));
+  ALTIPLANO_RETURN_IF_ERROR(world.fence(kDeadline));
+  std::vector<Status> statuses;
+  for (int rank = 0; rank < world.world_size(); ++rank) {
+    ALTIPLANO_ASSIGN(const std::string text, world.get(RankId(rank), "status"));
+    const auto code = static_cast<StatusCode>(text[0] - '0');
+    statuses.push_back(code == StatusCode::kOk ? Status::ok() : Status(code, text.substr(1)));
+  }
+  return statuses;
+}
+
+std::vector<Status> run_launched_all(int ranks, const RankFunction& function) {
+  Rendezvous& world = *the_launched_ranks;
+  if (ranks != world.world_size()) {
+    ++launched_runs().left_out;
+    return std::vector<Status>(static_cast<size_t>(ranks));
+  }
+  ++launched_runs().run;
+  auto statuses = exchange_statuses(world, run_guarded(function, world));
+  return statuses.is_ok() ? *statuses : std::vector<Status>(static_cast<size_t>(ranks), statuses.status());
+}
+
+}  // namespace
+
+void use_launched_ranks(Rendezvous& world) {
+  the_launched_ranks = &world;
+}
+
+LaunchedRuns& launched_runs() {
+  static LaunchedRuns runs;
+  return runs;
+}
+
+Rendezvous* launched_ranks() {
+  return the_launched_ranks;
+}
+
 std::vector<Status> run_ranks_all(int ranks, const RankFunction& function) {
   auto world = std::make_shared<InprocWorld>(ranks);
   std::vector<Status> statuses(static_cast<size_t>(ranks));
@@ -98,14 +143,25 @@ std::vector<Status> run_processes_all(int ranks, const RankFunction& function) {
   return statuses;
 }
 
+std::vector<Status> run_ranks_all(int ranks, const RankFunction& function, RanksAre ranks_are) {
+  switch (ranks_are) {
+    case RanksAre::kThreads:
+      return run_ranks_all(ranks, function);
+    case RanksAre::kProcesses:
+      return run_processes_all(ranks, function);
+    case RanksAre::kLaunched:
+      return run_launched_all(ranks, function);
+  }
+  return {};
+}
+
 std::vector<Status> run_backend_all(int ranks, CommBackend& backend, const CommOptions& options,
                                     const CommunicatorFunction& function, RanksAre ranks_are) {
   const auto connected = [&](Rendezvous& rendezvous) -> Status {
     ALTIPLANO_ASSIGN(auto communicator, backend.connect(rendezvous, options));
     return function(*communicator);
   };
-  if (ranks_are == RanksAre::kThreads) return run_ranks_all(ranks, connected);
-  return run_processes_all(ranks, connected);
+  return run_ranks_all(ranks, connected, ranks_are);
 }
 
 Status first_failure(const std::vector<Status>& statuses) {

@@ -1,5 +1,5 @@
 #pragma once
-// Runs a function on several ranks: threads of this process, or forked processes.
+// Runs a function on several ranks: threads of this process, forked processes, or processes that a launcher started.
 #include <functional>
 #include <vector>
 
@@ -20,7 +20,21 @@ std::vector<Status> run_ranks_all(int ranks, const RankFunction& function);
 /// code and text; a child that dies without one gives kRuntimeFailure with its signal.
 std::vector<Status> run_processes_all(int ranks, const RankFunction& function);
 
-enum class RanksAre : uint8_t { kThreads, kProcesses };
+/// The ranks are processes that srun or mpirun started, and each runs the same program: from now on what is run on as
+/// many ranks as the world has is run on them, and on any other number not at all (every status is ok then). `world`
+/// must outlive all runs.
+void use_launched_ranks(Rendezvous& world);
+/// The world, or null.
+Rendezvous* launched_ranks();
+/// How often something was run on them, and how often not.
+struct LaunchedRuns {
+  int run = 0, left_out = 0;
+};
+LaunchedRuns& launched_runs();
+
+enum class RanksAre : uint8_t { kThreads, kProcesses, kLaunched };
+
+std::vector<Status> run_ranks_all(int ranks, const RankFunction& function, RanksAre ranks_are);
 
 /// Connects each rank first.
 std::vector<Status> run_backend_all(int ranks, CommBackend& backend, const CommOptions& options,

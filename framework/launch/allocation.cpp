@@ -52,4 +52,11 @@ Result<JobAllocation> find_allocation(const std::map<std::string, std::string>& 
   return invalid_argument("no scheduler plugin knows this environment; `altiplano plugins list` shows what was found");
 }
 
+Result<Tasks> find_tasks(const std::map<std::string, std::string>& environment) {
+  ALTIPLANO_ASSIGN(const auto all, candidates());
+  for (const Candidate& candidate : all)
+    if (candidate.scheduler->detect(environment)) return candidate.scheduler->tasks(environment);
+  return Tasks{};
+}
+
 }  // namespace altiplano

@@ -19,4 +19,7 @@ std::map<std::string, std::string> environment_variables();
 /// last: they serve when no workload manager is there. Fails with the scheduler's own words, or when there is none.
 Result<JobAllocation> find_allocation(const std::map<std::string, std::string>& environment, int ranks);
 
+/// Of the scheduler that finds the environment; no tasks where none does.
+Result<Tasks> find_tasks(const std::map<std::string, std::string>& environment);
+
 }  // namespace altiplano

@@ -1,5 +1,6 @@
 #pragma once
-// What the launcher tells a rank, in environment variables. Without any of them a process is all of its job.
+// What the launcher tells a rank, in environment variables. Without any of them a process is all of its job, unless
+// another launcher started it (task_ranks.hpp).
 //
 //   ALTIPLANO_RANK, ALTIPLANO_WORLD_SIZE   place among the ranks
 //   ALTIPLANO_RENDEZVOUS                   where they meet: unix:NAME:TOKEN
@@ -13,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "framework/api/comm.hpp"
 
@@ -21,13 +23,14 @@ namespace altiplano {
 struct RankEnvironment {
   RankId rank{0};
   int world_size = 1;
-  std::string rendezvous;  ///< empty: alone
+  std::string rendezvous;  ///< empty: alone; "pmix": see task_ranks.hpp
   std::string job_id;
-  std::string board;         ///< empty: nobody reads it
-  std::string plan;          ///< path of the launcher's plan; empty: the rank makes its own
-  int threads = 1;           ///< for computing
-  int64_t end_time = 0;      ///< of a launched rank, in seconds since 1970; 0: no limit
-  int terminal_columns = 0;  ///< 0: plain lines
+  std::string board;                    ///< empty: nobody reads it
+  std::string plan;                     ///< path of the launcher's plan; empty: the rank makes its own
+  int threads = 1;                      ///< for computing
+  int64_t end_time = 0;                 ///< of a launched rank, in seconds since 1970; 0: no limit
+  int terminal_columns = 0;             ///< 0: plain lines
+  std::vector<std::string> hosts = {};  ///< of all ranks, by rank; empty: they share one
 };
 
 using EnvironmentLookup = std::function<std::optional<std::string>(const std::string& name)>;

@@ -8,13 +8,19 @@
 
 namespace altiplano {
 
-/// The full name for comm.backend and ranks that are processes of one host. `auto`: of the backends that can connect
-/// them, the deterministic first, then (for one rank) those of threads, then those beside the library, then by name. A
-/// backend that is named but cannot connect them is refused with those that can.
-Result<std::string> choose_comm_backend(const Options& options, int world_size);
+/// Ranks that are processes.
+struct RanksToConnect {
+  int count = 1;
+  int hosts = 1;  ///< on which they are
+};
+
+/// The full name for comm.backend. `auto`: of the backends that can connect the ranks, the deterministic first, then
+/// (for one rank) those of threads, then those beside the library, then by name. One that connects hosts may be named
+/// for ranks of one host, too. A backend that is named but cannot connect them is refused with those that can.
+Result<std::string> choose_comm_backend(const Options& options, RanksToConnect ranks);
 
 /// The same over given plugins; pure. `home`: the folder beside the library.
 Result<std::string> choose_comm_backend(const std::vector<PluginInfo>& plugins, const std::string& home,
-                                        const std::string& wanted, const std::string& where, int world_size);
+                                        const std::string& wanted, const std::string& where, RanksToConnect ranks);
 
 }  // namespace altiplano

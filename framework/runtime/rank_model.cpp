@@ -2,6 +2,7 @@
 
 #include "framework/base/console.hpp"
 #include "framework/config/job_values.hpp"
+#include "framework/launch/task_ranks.hpp"
 #include "framework/plugin/registry.hpp"
 #include "framework/program/lowering.hpp"
 #include "framework/runtime/comm_choice.hpp"
@@ -40,7 +41,7 @@ Status RankModel::prepare(const RankEnvironment& environment, Rendezvous& rendez
     program_ = job_.programs[job_.programs.size() == 1 ? 0 : environment.rank.index()];
   }
 
-  ALTIPLANO_ASSIGN(comm_name_, choose_comm_backend(options, environment.world_size));
+  ALTIPLANO_ASSIGN(comm_name_, choose_comm_backend(options, {environment.world_size, num_hosts(environment.hosts)}));
   ALTIPLANO_ASSIGN(CommBackend * comm, registry.comm(comm_name_));
   ALTIPLANO_ASSIGN(communicator_, comm->connect(rendezvous, job_comm_options(options)));
   ALTIPLANO_ASSIGN(executor_, Executor::create(program_, device_->device(), *communicator_, device_->kernels()));

@@ -13,8 +13,7 @@ namespace altiplano {
 
 class RankModel {
  public:
-  /// Collective. `job`, `environment` and `rendezvous` must outlive it; the job's device is this rank's from now on.
-  /// `fetch_logits`: for generation.
+  /// Collective. `job` must outlive it; the job's device is this rank's from now on. `fetch_logits`: for generation.
   static Result<std::unique_ptr<RankModel>> open(const Job& job, const RankEnvironment& environment,
                                                  Rendezvous& rendezvous, bool fetch_logits);
   /// Reads the parameters of a checkpoint of the same architecture, whatever plan saved it.

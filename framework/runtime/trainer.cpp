@@ -9,6 +9,7 @@
 #include "framework/base/text.hpp"
 #include "framework/config/job_values.hpp"
 #include "framework/launch/inproc_rendezvous.hpp"
+#include "framework/launch/task_ranks.hpp"
 #include "framework/runtime/checkpoint_space.hpp"
 #include "framework/runtime/job_data.hpp"
 #include "framework/runtime/memory_report.hpp"
@@ -17,6 +18,12 @@
 namespace altiplano {
 
 namespace {
+
+/// Why ranks that another launcher started talk by this backend.
+std::string reason_for_comm(const Options& options, const std::vector<std::string>& hosts) {
+  if (options.get_string("comm.backend") != "auto") return "as asked";
+  return num_hosts(hosts) > 1 ? "it connects hosts" : "all ranks are on one host";
+}
 
 /// A notice to whoever watches; empty: none.
 void tell(const std::string& text) {
@@ -80,6 +87,10 @@ void Trainer::show_banner(const std::string& comm, const std::string& host) {
   facts.threads = model_->device().info().threads;
   facts.comm = comm;
   facts.host = host;
+  if (const auto& hosts = environment_.hosts; !hosts.empty()) {
+    facts.comm += fmt::format(" ({})", reason_for_comm(options_, hosts));
+    facts.host = fmt::format("{} ({})", counted(num_hosts(hosts), "host"), placement_text(hosts));
+  }
   facts.training_tokens = source_->num_training_tokens();
   facts.data_name = source_->training_name();
   facts.checkpoint_directory = checkpoint_directory_;

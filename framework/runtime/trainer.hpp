@@ -29,8 +29,8 @@ struct TrainSummary {
 
 class Trainer {
  public:
-  /// Collective. `report`: told what the rank is doing. `stop_requested`: polled once per step. Everything must outlive
-  /// the trainer.
+  /// Collective, and no rank needs the rendezvous when it returns. `report`: told what the rank is doing.
+  /// `stop_requested`: polled once per step. Everything but the rendezvous must outlive the trainer.
   static Result<std::unique_ptr<Trainer>> create(const Job& job, const RankEnvironment& environment,
                                                  Rendezvous& rendezvous, const RankReport& report,
                                                  std::function<bool()> stop_requested);

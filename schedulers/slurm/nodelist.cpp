@@ -104,8 +104,8 @@ Result<std::vector<std::string>> read_name(Cursor& cursor) {
 
 }  // namespace
 
-Result<std::vector<std::string>> expand_nodelist(std::string_view text) {
-  Cursor cursor(text, "node list");
+Result<std::vector<std::string>> expand_nodelist(std::string_view text, const char* what) {
+  Cursor cursor(text, what);
   std::vector<std::string> hosts;
   do {
     ALTIPLANO_ASSIGN(auto names, read_name(cursor));
@@ -115,8 +115,8 @@ Result<std::vector<std::string>> expand_nodelist(std::string_view text) {
   return hosts;
 }
 
-Result<std::vector<int>> expand_counts(std::string_view text) {
-  Cursor cursor(text, "counts");
+Result<std::vector<int>> expand_counts(std::string_view text, const char* what) {
+  Cursor cursor(text, what);
   std::vector<int> counts;
   do {
     ALTIPLANO_ASSIGN(const int count, number(cursor, cursor.take_digits()));

@@ -18,10 +18,12 @@ PluginInfo backend(const std::string& name, uint64_t capabilities, const std::st
 const PluginInfo kThreads = backend("threads", kCommWithinProcess | kCommDeterministic),
                  kProcesses = backend("processes", kCommBetweenProcesses | kCommDeterministic),
                  kLoose = backend("a_loose_one", kCommBetweenProcesses),
-                 kForeign = backend("a_foreign_one", kCommBetweenProcesses | kCommDeterministic, "/else/where");
+                 kForeign = backend("a_foreign_one", kCommBetweenProcesses | kCommDeterministic, "/else/where"),
+                 kHosts = backend("hosts", kCommBetweenHosts | kCommDeterministic);
 
-std::string choice(const std::vector<PluginInfo>& plugins, const std::string& wanted, int world_size) {
-  auto chosen = choose_comm_backend(plugins, "/home/plugins", wanted, "job.yaml:3:8: comm.backend", world_size);
+std::string choice(const std::vector<PluginInfo>& plugins, const std::string& wanted, int world_size, int hosts = 1) {
+  auto chosen =
+      choose_comm_backend(plugins, "/home/plugins", wanted, "job.yaml:3:8: comm.backend", {world_size, hosts});
   return chosen.is_ok() ? *chosen : "refused: " + chosen.status().message();
 }
 
@@ -54,4 +56,20 @@ BOOST_AUTO_TEST_CASE(a_named_backend_is_taken_when_it_can_and_refused_files_do_n
   refused.refusal = "older";
   BOOST_TEST(choice({refused, kForeign}, "auto", 2) == "comm/a_foreign_one");
   BOOST_TEST(choice({}, "unknown", 2) == "comm/unknown");  // the registry says what there is
+}
+
+BOOST_AUTO_TEST_CASE(ranks_of_several_hosts_get_what_connects_hosts) {
+  BOOST_TEST(choice({kProcesses, kHosts}, "auto", 4, 2) == "comm/hosts");
+  BOOST_TEST(choice({kHosts, kProcesses}, "auto", 4, 1) == "comm/processes");
+  BOOST_TEST(choice({kHosts, kProcesses}, "hosts", 4, 1) == "comm/hosts");
+  BOOST_TEST(choice({kThreads, kHosts}, "auto", 1, 1) == "comm/threads");
+}
+
+BOOST_AUTO_TEST_CASE(what_does_not_connect_hosts_is_refused_for_ranks_of_several) {
+  BOOST_TEST(choice({kProcesses, kHosts}, "processes", 4, 2) ==
+             "refused: job.yaml:3:8: comm.backend: comm/processes does not connect hosts, and the job has 4 ranks on 2 "
+             "hosts; backends that do: hosts");
+  BOOST_TEST(choice({kProcesses}, "auto", 4, 2) ==
+             "refused: job.yaml:3:8: comm.backend: no backend connects 4 ranks on 2 hosts; there is: processes; "
+             "comm/mpi is built where MPI is (libopenmpi-dev)");
 }

@@ -1,0 +1,24 @@
+#pragma once
+// The start of a job of several ranks: what is refused once, for all of them, and how ranks that no launcher of ours
+// started come to one plan.
+#include <functional>
+#include <string>
+
+#include "framework/api/comm.hpp"
+#include "framework/runtime/job.hpp"
+
+namespace altiplano {
+
+/// What can be refused is refused here, once, before a rank trains: plan, data, a missing checkpoint, folders that
+/// cannot be written. Prints notices, proves the plan and chooses the kernels.
+Result<Job> prepare_for_ranks(JobConfig config, const JobRequest& request, int num_hosts);
+
+/// What the first rank has come to.
+struct FirstRanksWord {
+  Status status;     ///< of `make`
+  std::string text;  ///< what it made
+};
+/// Collective: the first rank calls `make`, all get what came of it. A Status of its own when they could not meet.
+Result<FirstRanksWord> hear_first_rank(Rendezvous& rendezvous, const std::function<Result<std::string>()>& make);
+
+}  // namespace altiplano

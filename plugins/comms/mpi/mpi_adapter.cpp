@@ -1,0 +1,27 @@
+// comm/mpi: the door to the plugin.
+#include "framework/api/register.hpp"
+#include "plugins/comms/mpi/mpi_communicator.hpp"
+
+namespace altiplano::mpi {
+namespace {
+
+constexpr uint64_t kCapabilities = kCommNeedsHostProgress | kCommDeterministic | kCommBetweenHosts;
+
+class MpiBackend final : public CommBackend {
+ public:
+  uint64_t capabilities() const noexcept override { return kCapabilities; }
+
+  Result<std::unique_ptr<Communicator>> connect(Rendezvous& rendezvous, const CommOptions& options) noexcept override
+      try {
+    ALTIPLANO_ASSIGN(Connection connection, connect_ranks(rendezvous, options.deadline));
+    return std::unique_ptr<Communicator>(new MpiCommunicator(rendezvous.rank().value, std::move(connection), options));
+  } catch (const std::exception& e) {
+    return runtime_failure("comm/mpi: {}", e.what());
+  }
+};
+
+}  // namespace
+}  // namespace altiplano::mpi
+
+ALTIPLANO_REGISTER_PLUGIN(altiplano::CommBackend, altiplano::mpi::MpiBackend, "comm/mpi", ALTIPLANO_PLUGIN_VERSION,
+                          altiplano::mpi::kCapabilities, "ranks on several hosts, over MPI")

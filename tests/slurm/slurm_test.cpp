@@ -1,0 +1,292 @@
+// On a real Slurm of two nodes (ci/slurm-sandbox): one rank per task of srun, which meet through PMIx and talk by
+// comm/mpi. Skipped, with what is missing, where the sandbox cannot be; a failure then where ALTIPLANO_NEEDS_SLURM is
+// set.
+#include <sys/stat.h>
+
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include "framework/base/text.hpp"
+#include "tests/support/job_folder.hpp"
+
+namespace altiplano::test {
+
+namespace {
+
+constexpr const char* kSandbox = ALTIPLANO_SOURCE_DIR "/ci/slurm-sandbox";
+constexpr const char* kProgram = ALTIPLANO_BINARY_DIR "/bin/altiplano";
+constexpr int kSkipped = 77;
+
+/// The cluster, for all tests of this program.
+class Cluster {
+ public:
+  Cluster() {
+    std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
+    const auto started = run_command(fmt::format("{} start {} --nodes 2", kSandbox, path()));
+    if (started.exit_code != 0) throw std::runtime_error(started.output);
+  }
+  /// Ends the program there, before anything is made.
+  static void skip_where_it_cannot_be() {
+    const auto check = run_command(std::string(kSandbox) + " check");
+    const bool is_built = std::filesystem::exists(ALTIPLANO_BINARY_DIR "/bin/mpi_conformance");
+    if (check.exit_code != 0) skip(check.output);
+    if (!is_built) skip("altiplano was built without PMIx or MPI (libpmix-dev, libopenmpi-dev)\n");
+  }
+  ~Cluster() { (void)run_command(fmt::format("{} stop {}", kSandbox, path())); }
+
+  std::string path() const { return folder_ / "s"; }
+  /// A shell command with the cluster's environment, in the job's folder.
+  CommandResult run(const JobFolder& job, const std::string& command, int seconds = 60) const {
+    const std::string script = job / "command.sh";
+    write_bytes(script, fmt::format("cd {}\neval \"$({} env {})\"\nexport ALTIPLANO={}\n{}\n", job.path(), kSandbox,
+                                    path(), kProgram, command));
+    return run_command(fmt::format("timeout -k 5 {} bash {} </dev/null", seconds, script));
+  }
+  CommandResult on_node(const std::string& node, const std::string& command) const {
+    return run_command(fmt::format("{} exec {} {} bash -c '{}'", kSandbox, path(), node, command));
+  }
+
+ private:
+  [[noreturn]] static void skip(const std::string& why) {
+    const bool is_needed = std::getenv("ALTIPLANO_NEEDS_SLURM") != nullptr;
+    std::printf("%s: tests on a Slurm cluster need what is not here:\n%s", is_needed ? "error" : "skipped",
+                why.c_str());
+    std::fflush(stdout);
+    std::_Exit(is_needed ? 1 : kSkipped);
+  }
+
+  TemporaryDirectory folder_;
+};
+
+/// Started by the first test, stopped when the program ends.
+struct ClusterFixture {
+  ClusterFixture() {
+    Cluster::skip_where_it_cannot_be();
+    cluster() = std::make_unique<Cluster>();
+  }
+  ~ClusterFixture() { cluster().reset(); }
+  static std::unique_ptr<Cluster>& cluster() {
+    static std::unique_ptr<Cluster> one;
+    return one;
+  }
+};
+BOOST_TEST_GLOBAL_FIXTURE(ClusterFixture);
+
+const Cluster& cluster() {
+  return *ClusterFixture::cluster();
+}
+
+/// The job's log, once it says `words`.
+void wait_for_log(const std::string& path, const std::string& words) {
+  wait_until([&] { return std::filesystem::exists(path) && read_bytes(path).find(words) != std::string::npos; },
+             words + " in " + path);
+}
+
+/// A batch script with one step of four tasks on two nodes; the batch job's output.
+CommandResult train_in_batch(const JobFolder& job, const std::string& run, const std::string& settings) {
+  std::string options;
+  for (const std::string& word : split(trim(settings), ' '))
+    if (!word.empty()) options += " --set " + word;
+  write_bytes(job / (run + ".sbatch"),
+              fmt::format("#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=2 --time=5 --output={0}.out\n"
+                          "srun --mpi=pmix --nodes=2 --ntasks=4 $ALTIPLANO train -c job.yaml --set run.dir={0}{1}\n"
+                          "echo exit code $?\n",
+                          run, options));
+  CommandResult result = cluster().run(job, fmt::format("sbatch {}.sbatch", run));
+  if (result.exit_code != 0) return result;
+  wait_for_log(job / (run + ".out"), "\nexit code ");
+  result.output = read_bytes(job / (run + ".out"));
+  result.exit_code = std::atoi(result.output.c_str() + result.output.rfind("exit code ") + 10);
+  return result;
+}
+
+void check_equal_to_one_rank(const JobFolder& job, const std::string& run, double allowed, double allowed_in_weights) {
+  auto steps = read_steps(job / run + "/metrics.jsonl"), expected = read_steps(job / "one/metrics.jsonl");
+  BOOST_TEST(steps.size() == 6u, run);
+  const auto is_near = [&](double a, double b) { return std::abs(a - b) <= allowed * std::abs(b); };
+  for (const auto& [step, line] : steps)
+    for (const char* what : {"loss", "grad_norm"})
+      BOOST_TEST(is_near(line[what], expected[step][what]),
+                 run << " " << what << ": " << line.dump() << " " << expected[step].dump());
+  const double difference = largest_difference_of_checkpoints(job.checkpoint(run, 6), job.checkpoint("one", 6));
+  BOOST_TEST(difference <= allowed_in_weights, run << ": weights differ by " << difference);
+}
+
+bool mentions(const CommandResult& result, const std::string& words) {
+  return result.output.find(words) != std::string::npos;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(slurm)
+
+// In fp64 on device/reference only the order of sums differs.
+BOOST_AUTO_TEST_CASE(every_plan_trains_under_sbatch_and_srun_as_one_rank_does) {
+  const JobFolder job;
+  const std::string exact = "train.precision=fp64 device.kind=reference ";
+  job.launch(1, "one", exact + degrees_text(1, 1, 1));
+  int number = 0;
+  for (const std::string& settings : {degrees_text(2, 2, 1), degrees_text(1, 2, 2) + "comm.check_calls=true",
+                                      degrees_text(2, 1, 2) + "parallel.schedule=gpipe",
+                                      degrees_text(1, 4, 1) + "parallel.sequence_parallel=false"}) {
+    const std::string run = fmt::format("run{}", ++number);
+    const auto result = train_in_batch(job, run, exact + settings);
+    BOOST_REQUIRE_MESSAGE(result.exit_code == 0, settings << ": " << result.output);
+    BOOST_TEST(mentions(result, "4 ranks on 2 hosts (n1: ranks 0-1; n2: ranks 2-3), comm mpi (it connects hosts)"),
+               result.output);
+    check_equal_to_one_rank(job, run, 1e-9, 1e-9);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(single_precision_on_the_cpu_is_that_of_one_rank) {
+  const JobFolder job;
+  job.launch(1, "one", degrees_text(1, 1, 1));
+  const auto result = train_in_batch(job, "run", degrees_text(2, 2, 1));
+  BOOST_REQUIRE_MESSAGE(result.exit_code == 0, result.output);
+  constexpr double kRate = 2e-3, kSteps = 6;  // a weight whose gradient is only rounding may move at the full rate
+  check_equal_to_one_rank(job, "run", 1e-4, kSteps * kRate);
+}
+
+BOOST_AUTO_TEST_CASE(the_plan_gives_the_same_bits_by_mpi_between_hosts_and_by_shared_memory_on_one) {
+  const JobFolder job;
+  job.launch(4, "local", degrees_text(2, 2, 1));
+  const auto result = train_in_batch(job, "run", degrees_text(2, 2, 1));
+  BOOST_REQUIRE_MESSAGE(result.exit_code == 0, result.output);
+  BOOST_TEST(differing_tensors(job.checkpoint("run", 6), job.checkpoint("local", 6)) == "");
+}
+
+BOOST_AUTO_TEST_CASE(tasks_of_one_host_use_shared_memory) {
+  const JobFolder job;
+  const auto result = cluster().run(job,
+                                    "srun --mpi=pmix -N1 -n2 $ALTIPLANO train -c job.yaml --set run.dir=run "
+                                    "--set parallel.data_parallel_size=2 --set train.max_steps=1");
+  BOOST_TEST(result.exit_code == 0, result.output);
+  BOOST_TEST(mentions(result, "2 ranks on 1 host (n1: ranks 0-1), comm shm (all ranks are on one host)"),
+             result.output);
+}
+
+BOOST_AUTO_TEST_CASE(ranks_are_on_the_hosts_of_their_tasks_at_every_start) {
+  const JobFolder job;
+  const auto result = cluster().run(job, R"(for i in $(seq 5); do
+  srun --mpi=pmix -N2 -n3 -m arbitrary -w n2,n1,n2 $ALTIPLANO train -c job.yaml --set run.dir=run$i --set train.max_steps=1 \
+    --set parallel.pipeline_parallel_size=3 | grep "^altiplano"
+done)");
+  BOOST_TEST(result.exit_code == 0, result.output);
+  int starts = 0;
+  for (size_t at = 0;
+       (at = result.output.find("3 ranks on 2 hosts (n2: rank 0; n1: rank 1; n2: rank 2)", at)) != std::string::npos;
+       ++at)
+    ++starts;
+  BOOST_TEST(starts == 5, result.output);
+}
+
+BOOST_AUTO_TEST_CASE(tasks_that_cannot_meet_stop_at_once_and_train_nothing) {
+  const JobFolder job;
+  const auto result = cluster().run(job, "srun --mpi=none -N2 -n4 $ALTIPLANO train -c job.yaml --set run.dir=run", 20);
+  BOOST_TEST(result.exit_code == 2, result.output);
+  BOOST_TEST(mentions(result,
+                      "error: 4 tasks were started, and none of them can reach another: each would be a job of "
+                      "its own. Start them with srun --mpi=pmix"),
+             result.output);
+  BOOST_TEST(!std::filesystem::exists(job / "run"));
+}
+
+BOOST_AUTO_TEST_CASE(what_is_wrong_with_a_job_is_said_once_for_all_tasks) {
+  const JobFolder job;
+  const auto result = cluster().run(job,
+                                    "srun --mpi=pmix -N2 -n4 $ALTIPLANO train -c job.yaml --set run.dir=run "
+                                    "--set parallel.data_parallel_size=3");
+  BOOST_TEST(result.exit_code == 2, result.output);
+  int said = 0;  // srun's own lines come where they like
+  for (const std::string& line : split(result.output, '\n')) said += line.starts_with("error: ") ? 1 : 0;
+  BOOST_TEST(said == 1, result.output);
+}
+
+BOOST_AUTO_TEST_CASE(without_srun_a_process_of_an_allocation_is_alone_and_says_how_to_start_all) {
+  const JobFolder job;
+  const auto result = cluster().run(job,
+                                    "salloc -Q -N2 -n4 $ALTIPLANO train -c job.yaml --set run.dir=run "
+                                    "--set train.max_steps=1" +
+                                        std::string());
+  BOOST_TEST(result.exit_code == 0, result.output);
+  BOOST_TEST(mentions(result,
+                      "note: the job has 4 tasks, and this process is one rank, alone; `srun --mpi=pmix "
+                      "altiplano train ...` starts one rank per task"),
+             result.output);
+}
+
+BOOST_AUTO_TEST_CASE(a_killed_rank_ends_the_step_in_seconds) {
+  const JobFolder job;
+  const auto result = cluster().run(
+      job, fmt::format(R"(srun --mpi=pmix -N2 -n4 --kill-on-bad-exit=1 $ALTIPLANO train -c job.yaml --set run.dir=run \
+  --set train.max_steps=1000000 --set lr_scheduler.decay_steps=100 --set parallel.data_parallel_size=2 --set parallel.tensor_parallel_size=2 >out 2>&1 &
+for i in $(seq 600); do grep -q '^step: *20/' out && break; sleep 0.05; done
+begin=$(date +%s)
+{} exec {} n2 bash -c 'for p in /proc/[0-9]*; do grep -qaz "^train$" $p/cmdline 2>/dev/null && kill -9 ${{p#/proc/}} && exit 0; done; exit 1' || echo no victim
+wait $!; code=$?
+echo "took $(($(date +%s) - begin)) s"
+cat out; exit $code)",
+                       kSandbox, cluster().path()));
+  BOOST_TEST(result.exit_code != 0, result.output);
+  BOOST_TEST(!mentions(result, "no victim"), result.output);
+  const size_t at = result.output.find("took ");
+  BOOST_REQUIRE_MESSAGE(at != std::string::npos, result.output);
+  BOOST_TEST(std::atoi(result.output.c_str() + at + 5) < 10, result.output);
+}
+
+BOOST_AUTO_TEST_CASE(the_example_script_runs_as_it_stands_and_saves_requeues_and_goes_on_when_it_is_signalled) {
+  const JobFolder job;
+  namespace fs = std::filesystem;
+  const fs::path source = ALTIPLANO_SOURCE_DIR;
+  for (const char* folder : {"jobs", "configs/jobs", "data"}) fs::create_directories(job / folder);
+  for (const char* file : {"jobs/train_gpt.sbatch", "configs/jobs/quickstart.yaml"})
+    fs::copy_file(source / file, job / file);
+  fs::copy_file(job / "text.h5", job / "data/kjv.h5");
+  const auto submitted = cluster().run(job,
+                                       "sbatch --parsable jobs/train_gpt.sbatch --set train.max_steps=1000000 --set "
+                                       "lr_scheduler.decay_steps=1000 --set train.validate_every=0");
+  BOOST_REQUIRE_MESSAGE(submitted.exit_code == 0, submitted.output);
+  const std::string id = trim(submitted.output), log = job / ("train-gpt-" + id + ".log");
+  wait_for_log(log, "step:  ");
+  (void)cluster().run(job, "scancel --signal=USR1 " + id);
+  wait_for_log(log, "stopped   after step ");
+  wait_for_log(log, "resumed   from step ");
+  (void)cluster().run(job, "scancel " + id);
+  wait_until([&] { return trim(cluster().run(job, "squeue -h -j " + id).output).empty(); }, "the end of the job");
+}
+
+BOOST_AUTO_TEST_CASE(comm_mpi_keeps_its_promises_between_hosts) {
+  const JobFolder job;
+  for (int ranks : {3, 4}) {
+    const auto result = cluster().run(job, fmt::format("srun --mpi=pmix -N2 -n{} {}/bin/mpi_conformance {}/comm-mpi.so",
+                                                       ranks, ALTIPLANO_BINARY_DIR, ALTIPLANO_TEST_PLUGIN_DIR));
+    BOOST_TEST(result.exit_code == 0, result.output);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_node_can_be_cut_off_powered_off_and_started_again) {
+  const auto sandbox = [](const std::string& words) {
+    const auto result = run_command(fmt::format("{} {}", kSandbox, words));
+    BOOST_TEST(result.exit_code == 0, words << ": " << result.output);
+  };
+  const auto reaches = [](const char* from, const char* to) {  // refused is reached
+    return mentions(cluster().on_node(from, fmt::format("timeout 1 bash -c \"</dev/tcp/{}/22\"", to)), "refused");
+  };
+  const std::string path = cluster().path();
+  BOOST_TEST(reaches("n1", "n2"));
+  sandbox(fmt::format("cut {} n1 n2", path));
+  BOOST_TEST(!reaches("n1", "n2"));
+  sandbox(fmt::format("heal {} n1 n2", path));
+  BOOST_TEST(reaches("n1", "n2"));
+  sandbox(fmt::format("kill {} n2", path));
+  BOOST_TEST(!reaches("n1", "n2"));
+  sandbox(fmt::format("boot {} n2", path));
+  BOOST_TEST(reaches("n1", "n2"));
+  BOOST_TEST(mentions(cluster().on_node("n2", "hostname"), "n2"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace altiplano::test
