@@ -133,7 +133,7 @@ Status check_outputs(const PlanArguments& arguments) {
   std::vector<NamedFile> inputs = {{"the job file", arguments.job.file}};
   for (const std::string& name : arguments.compare)
     if (is_plan_file(name)) inputs.push_back({"a plan that is compared", name});
-  return check_output_files({{"-o", arguments.output}, {"--svg", arguments.svg}}, inputs);
+  return check_output_files({{"-o", arguments.output, FileKind::kPlan}, {"--svg", arguments.svg}}, inputs);
 }
 
 /// Beside the plan itself.

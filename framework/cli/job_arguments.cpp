@@ -65,6 +65,8 @@ Status check_output_files(const std::vector<NamedFile>& outputs, const std::vect
     for (size_t j = 0; j < i; ++j)
       if (output.path == outputs[j].path || std::filesystem::equivalent(output.path, outputs[j].path, error))
         return invalid_argument("{} {}: is the file of {}", output.name, output.path, outputs[j].name);
+    if (const Status status = check_replaceable(output.path, output.kind); !status.is_ok())
+      return invalid_argument("{} {}", output.name, status.message());
   }
   return Status::ok();
 }

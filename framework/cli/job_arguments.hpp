@@ -7,6 +7,7 @@
 
 #include "framework/base/status.hpp"
 #include "framework/config/job_config.hpp"
+#include "framework/storage/file_kind.hpp"
 
 namespace altiplano {
 
@@ -33,8 +34,9 @@ void add_train_start(CLI::App& command, TrainStart& start);
 /// none.
 struct NamedFile {
   std::string name, path;
+  FileKind kind = FileKind::kOther;  ///< of an output: what it may replace besides texts and unknown files
 };
-/// Refuses an output that is one of the inputs or another output.
+/// Refuses an output that is one of the inputs or another output, or that would replace a file of another kind.
 Status check_output_files(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs);
 
 /// A word that a shell reads back as this text: as it is where that is safe, else in single quotes.

@@ -242,7 +242,7 @@ class Supervisor {
     if (activity.phase == RankPhase::kDone) return;
     const bool in_step = activity.phase == RankPhase::kTraining;
     tell(fmt::format("note: {} heard{}{}; {}, saved, and the run stops{}\n", signal_name(number), by, when(0),
-                     in_step ? "this step is finished" : "one more step is made",
+                     in_step ? "this step is finished" : "at most one more step is made",
                      number == SIGINT ? " (once more: at once, without saving)" : ""));
   }
 

@@ -102,7 +102,9 @@ Status check_can_write(const Options& options, int ranks, RunFolder use) {
     ALTIPLANO_RETURN_IF_ERROR(trial.file(fmt::format("{}/{}", run, name)));
   for (int rank = 0; rank < ranks; ++rank)
     ALTIPLANO_RETURN_IF_ERROR(trial.file(fmt::format("{}/rank-{}.log", logs, rank)));
-  return FileLock::check_free(run + "/lock");
+  ALTIPLANO_RETURN_IF_ERROR(trial.file(checkpoints + "/.lock"));
+  ALTIPLANO_RETURN_IF_ERROR(FileLock::check_free(run + "/lock", "run.dir"));
+  return FileLock::check_free(checkpoints + "/.lock", "checkpoint.dir");
 }
 
 }  // namespace altiplano

@@ -84,9 +84,9 @@ class Trainer {
   TimeBudget budget_;  ///< of the first rank
   std::string checkpoint_directory_, run_id_;
   std::string resumed_from_;
-  std::vector<std::string> notices_;  ///< of the first rank: what has changed since the checkpoint
-  std::optional<FileLock> run_lock_;  ///< of the first rank: one job at a time in a run's folder
-  int64_t attempt_ = 1;               ///< of the run; what the first rank's manifests say
+  std::vector<std::string> notices_;                    ///< of the first rank: what has changed since the checkpoint
+  std::optional<FileLock> run_lock_, checkpoint_lock_;  ///< of the first rank: one job at a time in either folder
+  int64_t attempt_ = 1;                                 ///< of the run; what the first rank's manifests say
   int64_t step_ = 0, samples_ = 0, skipped_in_a_row_ = 0;
   TrainSummary summary_;
 };

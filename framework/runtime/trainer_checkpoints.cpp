@@ -40,8 +40,12 @@ Status Trainer::take_folder() {
   std::error_code error;
   std::filesystem::create_directories(run, error);
   const std::string owner = fmt::format("job {}, process {}", environment_.job_id, ::getpid());
-  ALTIPLANO_ASSIGN(run_lock_, FileLock::take(run + "/lock", owner));
+  ALTIPLANO_ASSIGN(run_lock_, FileLock::take(run + "/lock", owner, "run.dir"));
   if (!run_lock_->notice().empty()) note(run_lock_->notice());
+  // Runs of two folders may name one folder of checkpoints.
+  const std::string checkpoints = options_.get_string("checkpoint.dir");
+  std::filesystem::create_directories(checkpoints, error);
+  ALTIPLANO_ASSIGN(checkpoint_lock_, FileLock::take(checkpoints + "/.lock", owner, "checkpoint.dir"));
   ALTIPLANO_ASSIGN(const std::optional<std::string> too_small, check_space(forecast_space(job_)));
   if (too_small) note(*too_small);
   return Status::ok();

@@ -151,4 +151,13 @@ Status check_file_kind(const std::string& path, FileKind wanted) {
                           advice_for(path, found, wanted));
 }
 
+Status check_replaceable(const std::string& path, FileKind own) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error) || fs::file_size(path, error) == 0) return Status::ok();
+  const FileKind found = file_kind_of(path);
+  const bool has_no_kind = found == FileKind::kOther || (own == FileKind::kOther && found == FileKind::kText);
+  if (found == own || has_no_kind) return Status::ok();
+  return invalid_argument("{}: is {}, which is not replaced; name another file or remove it", path, name_of(found));
+}
+
 }  // namespace altiplano

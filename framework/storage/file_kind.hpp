@@ -29,4 +29,8 @@ FileKind file_kind_of(const std::string& path);
 /// than `wanted`; ok otherwise, also when it is nothing that can be told.
 Status check_file_kind(const std::string& path, FileKind wanted);
 
+/// For an output of kind `own` (kOther: a picture, a trace): kInvalidArgument when a file of another kind lies at
+/// `path`.
+Status check_replaceable(const std::string& path, FileKind own);
+
 }  // namespace altiplano

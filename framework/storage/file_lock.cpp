@@ -27,7 +27,7 @@ bool means_no_locks(int number) {
 
 }  // namespace
 
-Status FileLock::lock(const std::string& path, int how) {
+Status FileLock::lock(const std::string& path, const std::string& key, int how) {
   int taken = ::flock(descriptor_, how | LOCK_NB);
   // A job that was killed a moment ago may still be going down.
   for (int i = 0; i < kTries && taken != 0 && errno == EWOULDBLOCK; ++i) {
@@ -42,14 +42,14 @@ Status FileLock::lock(const std::string& path, int how) {
   }
   if (errno != EWOULDBLOCK) return runtime_failure("{}: cannot be locked: {}", path, std::strerror(errno));
   auto held_by = read_file(path);
-  return invalid_argument("{}: another job is at work here: {}; wait for its end or take another run.dir", path,
-                          held_by.is_ok() ? trim(*held_by) : "unknown");
+  return invalid_argument("{}: another job is at work here: {}; wait for its end or take another {}", path,
+                          held_by.is_ok() ? trim(*held_by) : "unknown", key);
 }
 
-Result<FileLock> FileLock::take(const std::string& path, const std::string& owner) {
+Result<FileLock> FileLock::take(const std::string& path, const std::string& owner, const std::string& key) {
   FileLock lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (lock.descriptor_ < 0) return invalid_argument("{}: cannot be written: {}", path, std::strerror(errno));
-  ALTIPLANO_RETURN_IF_ERROR(lock.lock(path, LOCK_EX));
+  ALTIPLANO_RETURN_IF_ERROR(lock.lock(path, key, LOCK_EX));
   char host[256] = {};
   ::gethostname(host, sizeof(host) - 1);
   const std::string text = fmt::format("host {}, {}\n", host, owner);
@@ -58,10 +58,10 @@ Result<FileLock> FileLock::take(const std::string& path, const std::string& owne
   return lock;
 }
 
-Status FileLock::check_free(const std::string& path) {
+Status FileLock::check_free(const std::string& path, const std::string& key) {
   FileLock lock(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (lock.descriptor_ < 0) return Status::ok();  // none has been taken, or take() says what is wrong
-  return lock.lock(path, LOCK_SH);                // does not stand in the way of others who only look
+  return lock.lock(path, key, LOCK_SH);           // does not stand in the way of others who only look
 }
 
 FileLock::FileLock(FileLock&& other) noexcept

@@ -11,9 +11,10 @@ class FileLock {
  public:
   /// Makes the file when missing and writes `owner` and this host into it. Held by another: kInvalidArgument that names
   /// the file and its owner. On a file system without locks nobody is kept out, and `notice` says so.
-  static Result<FileLock> take(const std::string& path, const std::string& owner);
+  /// `key`: of the job file, that names the folder.
+  static Result<FileLock> take(const std::string& path, const std::string& owner, const std::string& key = "run.dir");
   /// Whether take() would succeed now; what it would say if not. Makes nothing.
-  static Status check_free(const std::string& path);
+  static Status check_free(const std::string& path, const std::string& key = "run.dir");
   FileLock(FileLock&& other) noexcept;
   FileLock& operator=(FileLock&& other) noexcept;
   ~FileLock();
@@ -22,7 +23,7 @@ class FileLock {
 
  private:
   explicit FileLock(int descriptor) : descriptor_(descriptor) {}
-  Status lock(const std::string& path, int how);
+  Status lock(const std::string& path, const std::string& key, int how);
   int descriptor_ = -1;
   std::string notice_;
 };

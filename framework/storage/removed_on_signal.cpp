@@ -27,6 +27,17 @@ bool has_handler(int number, void (*handler)(int)) {
 
 }  // namespace
 
+EndingSignalsHeld::EndingSignalsHeld() {
+  sigset_t ending;
+  sigemptyset(&ending);
+  for (int number : kEndingSignals) sigaddset(&ending, number);
+  ::pthread_sigmask(SIG_BLOCK, &ending, &before_);
+}
+
+EndingSignalsHeld::~EndingSignalsHeld() {
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
 RemovedOnSignal::RemovedOnSignal(const std::string& path) {
   ALTIPLANO_ASSERT(g_removed_path[0] == 0, "{} is removed on a signal already", g_removed_path);
   if (path.size() >= sizeof(g_removed_path)) return;

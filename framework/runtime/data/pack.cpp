@@ -2,6 +2,7 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "framework/runtime/data/token_file.hpp"
 #include "framework/runtime/data/token_format.hpp"
@@ -158,8 +159,11 @@ Result<TokenFileInfo> pack_text(const PackOptions& options, const Tokenizer& tok
     if (std::filesystem::equivalent(path, options.output, error))
       return invalid_argument("data pack: the output {} is one of the text files", options.output);
   }
+  ALTIPLANO_RETURN_IF_ERROR(check_replaceable(options.output, FileKind::kData));
+  std::optional<EndingSignalsHeld> held(std::in_place);
   ALTIPLANO_ASSIGN(AtomicFile target, AtomicFile::create_named(options.output));
   const RemovedOnSignal removal(target.temporary_path());
+  held.reset();
   ALTIPLANO_ASSIGN(Hdf5File file, Hdf5File::create(target.temporary_path()));
   TokenWriter writer(file, tokenizer);
   ALTIPLANO_RETURN_IF_ERROR(writer.begin(options.deflate));

@@ -1,5 +1,7 @@
 #include "plugins/devices/cpu/product_form.hpp"
 
+#include <limits>
+
 namespace altiplano::cpu {
 namespace {
 
@@ -148,6 +150,10 @@ Result<std::vector<ProductPlan>> plan_product_forms(const CpuContext& context, c
   std::array<bool, 3> must_stage;
   for (size_t i : {kA, kB, kC}) must_stage[i] = stored[i] != plain.types.computed[i];
   ALTIPLANO_ASSIGN(plain.views, plan_product(letters, must_stage));
+  for (int64_t extent : {plain.views.batch, plain.views.m, plain.views.n, plain.views.k})
+    if (extent > std::numeric_limits<int32_t>::max())
+      return invalid_argument("device/cpu: a product of {} has a dim of {}; at most {} are possible",
+                              shape_text(plain.views), extent, std::numeric_limits<int32_t>::max());
   if (letters.swapped) std::swap(stored[kA], stored[kB]);
   plain.types.stored = stored;
   return FormsOf(context, letters, must_stage, std::move(plain)).all();
