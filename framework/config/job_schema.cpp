@@ -113,9 +113,18 @@ void put_at(Json& root, const std::string& path, const Json& schema) {
     place = {{"anyOf", {place, schema}}};  // a section that may be one word
 }
 
+/// The same within each section on the way, where the rest of the key may be dotted: data: {validation.fraction: …}.
+void put_dotted(Json& root, const std::string& path, const Json& schema) {
+  Json* at = &root;
+  for (size_t begin = 0, dot = path.find('.'); dot != std::string::npos; begin = dot + 1, dot = path.find('.', begin)) {
+    (*at)["properties"][path.substr(begin)] = schema;
+    at = &object_at(*at, path.substr(begin, dot - begin));
+  }
+}
+
 void put_record(Json& root, const OptionRecord& record) {
   put_at(root, record.key, schema_of(record));
-  if (record.key.find('.') != std::string::npos) root["properties"][record.key] = schema_of(record);
+  put_dotted(root, record.key, schema_of(record));
   for (const auto& alias : record.aliases) put_at(root, alias, schema_of(record, "Read as " + record.key + ". "));
 }
 

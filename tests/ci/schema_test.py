@@ -42,6 +42,7 @@ class Schema(unittest.TestCase):
             SMALLEST + 'run: {dir: "${SCRATCH:-runs}/x"}\nmemory: {per_rank: 31.5 MiB}\n',
             SMALLEST + "parallel: {planner: manual, data_parallel_size: auto, pipeline: {split: [1, 2]}}\n",
             SMALLEST + "parallel: {planner: {stages: manual}, sharding: {'b.*': '[-]'}}\n",
+            SMALLEST + "data: {validation.fraction: 0.1}\nparallel: {planner.stages: manual, pipeline.split: [1, 2]}\n",
             SMALLEST + "tensor_model_parallel_size: 2\nbf16: true\nmin_lr: 1e-5\n",
             SMALLEST + "zero_optimization: {stage: 1}\nbf16: {enabled: true}\n",
             "model: {kind: gpt, n_layer: 3}\ntrain: {max_steps: 20_000, seq_length: 1, micro_batch_size: auto}\n",

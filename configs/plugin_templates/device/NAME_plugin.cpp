@@ -10,9 +10,9 @@ namespace {
 
 using namespace altiplano;
 
-class @Name @Device final : public Device {
+class @Name@Device final : public Device {
  public:
-  explicit @Name @Device(const DeviceOptions& options)
+  explicit @Name@Device(const DeviceOptions& options)
       : memory_("device/@name@", physical_memory_of_rank(options.ranks_on_host)) {
     info_.name = "@name@ (host memory)";
     info_.memory = memory_.limit();
@@ -45,13 +45,13 @@ class @Name @Device final : public Device {
   }
 
   Result<std::unique_ptr<Kernel>> make_kernel(const KernelRequest& request) noexcept override try {
-    return @name @_plugin::make_kernel(request);
+    return @name@_plugin::make_kernel(request);
   } catch (const std::exception& e) {
     return runtime_failure("device/@name@: {}: {}", request.kind, e.what());
   }
   Status copy(const BoxCopy& boxes, DType dtype, const void* source, void* destination,
               bool add) noexcept override try {
-    return @name @_plugin::copy_box(boxes, dtype, source, destination, add);
+    return @name@_plugin::copy_box(boxes, dtype, source, destination, add);
   } catch (const std::exception& e) {
     return runtime_failure("device/@name@: copy: {}", e.what());
   }
@@ -83,10 +83,10 @@ class @Name @Device final : public Device {
   HostMemory memory_;
 };
 
-class @Name @Plugin final : public DeviceBackend {
+class @Name@Plugin final : public DeviceBackend {
  public:
   Result<std::unique_ptr<Device>> open(const DeviceOptions& options) noexcept override try {
-    return std::unique_ptr<Device>(std::make_unique<@Name @Device>(options));
+    return std::unique_ptr<Device>(std::make_unique<@Name@Device>(options));
   } catch (const std::exception& e) {
     return runtime_failure("device/@name@: {}", e.what());
   }
@@ -94,5 +94,5 @@ class @Name @Plugin final : public DeviceBackend {
 
 }  // namespace
 
-ALTIPLANO_REGISTER_PLUGIN(altiplano::DeviceBackend, @Name @Plugin, ALTIPLANO_PLUGIN_NAME, ALTIPLANO_PLUGIN_VERSION, 0,
+ALTIPLANO_REGISTER_PLUGIN(altiplano::DeviceBackend, @Name@Plugin, ALTIPLANO_PLUGIN_NAME, ALTIPLANO_PLUGIN_VERSION, 0,
                           "host memory and a first few kernels in f32")
