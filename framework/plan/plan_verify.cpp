@@ -208,13 +208,15 @@ Status check_strategies(const Plan& plan, const Graph& graph) {
       break;
     }
   }
-  for (const auto& [pattern, text] : plan.strategies)
+  for (const auto& statement : plan.strategies) {
+    const std::string& pattern = statement.first;
     if (!matched.contains(pattern) && std::ranges::none_of(graph.ops(), [&](const Op& op) {
           return op.phase != Phase::kUpdate && glob_match(pattern, op.name);
         }))
       return refuse(plan, "strategies." + pattern,
                     "'{}' matches no op of the model as this device fuses it; make the plan anew for this device",
                     pattern);
+  }
   return Status::ok();
 }
 
