@@ -11,7 +11,7 @@ namespace {
 class LiveSets {
  public:
   LiveSets(const TrainingGraph& training, const std::vector<bool>& layers, const std::vector<int>& layer_class)
-      : training_(training), graph_(training.graph), layers_(layers), layer_class_(layer_class) {}
+      : graph_(training.graph), layers_(layers), layer_class_(layer_class) {}
 
   std::vector<LiveSet> run(size_t most_sets) {
     find_stashed();
@@ -92,7 +92,6 @@ class LiveSets {
     sets = std::move(kept);
   }
 
-  const TrainingGraph& training_;
   const Graph& graph_;
   const std::vector<bool>& layers_;
   const std::vector<int>& layer_class_;
