@@ -34,6 +34,9 @@ struct PlanRequest {
   const Cluster* cluster = nullptr;
   const PlannerServices* services = nullptr;
   Options options;  ///< the `parallel:` section
+  int zero = 1;     ///< ZeRO stage to plan with (PlanStage::zero); the job file's where it names one
+  /// Whether a refusal names the smallest change that fits, which may take long to find.
+  bool wants_advice = true;
   int num_ranks = 1;
   int64_t global_batch = 1;
   int64_t microbatch = 0;    ///< 0: follows from accumulation, else the planner chooses

@@ -228,15 +228,18 @@ std::vector<OptionRecord> parallel_records() {
        .help = "Split activations along the sequence between tensor-parallel regions."},
       {.key = "parallel.zero_stage",
        .type = kInt,
-       .default_value = whole(1),
-       .help = "1: split the optimizer state over the replicas; 0: keep it whole.",
+       .help =
+           "What is split over the replicas instead of kept whole by each: 0 nothing, 1 the optimizer's state, 2 the "
+           "sums of gradients too (reduced after every backward pass), 3 the parameters too (gathered for every "
+           "use); auto: 1 where that fits the memory.",
        .minimum = 0,
-       .maximum = 1},
+       .maximum = 3,
+       .allow_auto = true},
       {.key = "parallel.recompute",
        .default_value = text("auto"),
        .help = "Layers of which the backward pass computes again what it needs, instead of keeping it: none, full (all "
-               "but the last) or names such as \"block.0-5, block.8\"; auto: none where that fits the memory, else "
-               "full."},
+               "but the last) or names such as \"block.0-5, block.8\"; auto: as few as fit "
+               "the memory."},
       {.key = "parallel.pipeline.split",
        .type = OptionType::kIntList,
        .help = "Layers per stage, first stage first; default: as equal as the planner finds right.",

@@ -36,6 +36,16 @@ ShardingSpec zero_spec(const ShardingSpec& storage, const Shape& shape, const Me
   return spec;
 }
 
+ShardingSpec parameter_storage(const ShardingSpec& planned, const Shape& shape, const MeshShape& mesh, int zero) {
+  const ShardingSpec spec = normalized(planned, mesh);
+  return zero >= 3 ? zero_spec(spec, shape, mesh) : spec;
+}
+
+ShardingSpec optimizer_storage(const ShardingSpec& planned, const Shape& shape, const MeshShape& mesh, int zero) {
+  const ShardingSpec spec = normalized(planned, mesh);
+  return zero >= 1 ? zero_spec(spec, shape, mesh) : spec;
+}
+
 namespace {
 
 class Assigner {
@@ -118,20 +128,24 @@ class Assigner {
       out_.produced[id.index()] = out_.stored[id.index()] = normalized(spec, mesh(out_.home[id.index()]));
     }
     for (const Parameter& p : graph_.parameters()) {
-      const MeshShape& m = mesh(out_.home[p.value.index()]);
-      ShardingSpec spec = normalized(out_.parameter[p.value.index()], m);
-      out_.produced[p.value.index()] = out_.stored[p.value.index()] = spec;
-      bool shards_state = plan_.stages[out_.home[p.value.index()].index()].zero >= 1;
-      out_.optimizer[p.value.index()] = shards_state ? zero_spec(spec, graph_.value(p.value).shape, m) : spec;
+      const StageId home = out_.home[p.value.index()];
+      out_.produced[p.value.index()] = out_.stored[p.value.index()] = storage(p.value, home);
+      out_.optimizer[p.value.index()] = optimizer_storage(out_.parameter[p.value.index()], graph_.value(p.value).shape,
+                                                          mesh(home), plan_.stages[home.index()].zero);
     }
     contribution_of_.assign(graph_.values().size(), ValueId());
     for (const ParameterTraining& p : training_.parameters)
       for (ValueId id : p.contributions) contribution_of_[id.index()] = p.parameter;
   }
 
+  ShardingSpec storage(ValueId parameter, StageId stage) const {
+    return parameter_storage(out_.parameter[parameter.index()], graph_.value(parameter).shape, mesh(stage),
+                             plan_.stages[stage.index()].zero);
+  }
+
   /// How an input lies when the op's stage sees it.
   ShardingSpec seen(ValueId id, StageId stage) const {
-    if (graph_.value(id).role == Role::kParameter) return normalized(out_.parameter[id.index()], mesh(stage));
+    if (graph_.value(id).role == Role::kParameter) return storage(id, stage);
     if (out_.home[id.index()] == stage) return out_.stored[id.index()];
     return normalized(out_.stored[id.index()].resolved(), mesh(stage));
   }
@@ -266,7 +280,7 @@ class Assigner {
   int forced_factor(const Op& op, const ShardingRule& rule, Axis axis) const {
     StageId stage = out_.stage_of_op[op.id.index()];
     auto along = [&](ValueId parameter, const std::vector<std::vector<int>>& operand) {
-      ShardingSpec spec = normalized(out_.parameter[parameter.index()], mesh(stage));
+      ShardingSpec spec = storage(parameter, stage);
       for (size_t d = 0; d < spec.dims.size(); ++d)
         if (std::find(spec.dims[d].begin(), spec.dims[d].end(), axis) != spec.dims[d].end() && !operand[d].empty())
           return operand[d][0];

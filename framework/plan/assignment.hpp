@@ -42,8 +42,14 @@ Result<ShardingAssignment> assign_shardings(const TrainingGraph& graph, const Pl
 /// since plans of deep models have many patterns. `normalized` gives what a stage's mesh makes of it.
 std::vector<ShardingSpec> parameter_specs(const Graph& graph, const Plan& plan);
 
-/// ZeRO stage 1: `storage` with the data axis added to the dim where it divides best (even splits first, then the
-/// longest); unchanged when no dim is longer than one element.
+/// How ZeRO (Rajbhandari et al., SC 2020) splits over the replicas what `storage` keeps whole on each: the data axis
+/// added to the dim where it divides best (even splits first, then the longest); unchanged when no dim is longer than
+/// one element.
 ShardingSpec zero_spec(const ShardingSpec& storage, const Shape& shape, const MeshShape& mesh);
+
+/// What a mesh makes of a parameter's planned storage at a ZeRO stage: from 3 on it is split over the replicas.
+ShardingSpec parameter_storage(const ShardingSpec& planned, const Shape& shape, const MeshShape& mesh, int zero);
+/// Where its optimizer works, and where its gradient is reduced to: from ZeRO stage 1 on split over the replicas.
+ShardingSpec optimizer_storage(const ShardingSpec& planned, const Shape& shape, const MeshShape& mesh, int zero);
 
 }  // namespace altiplano

@@ -22,7 +22,9 @@ struct PlanStage {
   std::vector<std::string> layers;  ///< contiguous, in graph order; printed with ranges "block.0-5"
   std::vector<SlotId> slots;        ///< one per device of the mesh, row-major
   MeshShape mesh;
-  int zero = 0;                             ///< 0 or 1
+  /// ZeRO stage, each with what the one before has: 1 splits the optimizer's state over the replicas, 2 the sums of
+  /// gradients (reduced after every backward pass), 3 the parameters (gathered for every use).
+  int zero = 0;
   std::vector<std::string> recompute = {};  ///< those of `layers` whose backward computes again what it needs
 };
 
@@ -35,6 +37,7 @@ struct PlanPrediction {
 
 struct Plan {
   static constexpr int kFormatVersion = 1;
+  static constexpr int kMostZero = 3;
   static constexpr int64_t kMostMicrobatches = 1 << 16;  ///< per replica and step
   std::string model_name;
   uint64_t graph_fingerprint = 0;

@@ -100,7 +100,7 @@ class PlanReader {
       ALTIPLANO_RETURN_IF_ERROR(read_layers(node, prefix, "recompute", stage.recompute));
     ALTIPLANO_RETURN_IF_ERROR(read_slots(node, prefix, stage));
     ALTIPLANO_RETURN_IF_ERROR(read_mesh(node, prefix, stage));
-    ALTIPLANO_ASSIGN(const int64_t zero, integer(node, prefix, "zero", 0, 3));
+    ALTIPLANO_ASSIGN(const int64_t zero, integer(node, prefix, "zero", 0, Plan::kMostZero));
     stage.zero = static_cast<int>(zero);
     plan_.stages.push_back(std::move(stage));
     return Status::ok();

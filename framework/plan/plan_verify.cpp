@@ -117,8 +117,8 @@ Status check_stages(const Plan& plan) {
     if (!names.insert(stage.name).second) return refuse(plan, key_of(s, "name"), "two stages are named {}", stage.name);
     ALTIPLANO_RETURN_IF_ERROR(check_slots(plan, s, owner));
     ALTIPLANO_RETURN_IF_ERROR(check_axes(plan, s));
-    if (stage.zero < 0 || stage.zero > 1)
-      return refuse(plan, key_of(s, "zero"), "plan stage {}: zero {} is not one of 0, 1", stage.name, stage.zero);
+    if (stage.zero < 0 || stage.zero > Plan::kMostZero)
+      return refuse(plan, key_of(s, "zero"), "plan stage {}: zero {} is not one of 0, 1, 2, 3", stage.name, stage.zero);
   }
   for (int i = 0; i < plan.num_slots(); ++i)
     if (!owner.contains(SlotId(i)))

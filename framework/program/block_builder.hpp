@@ -31,6 +31,7 @@ class BlockBuilder {
 
   /// Makes a version of a value known.
   void define(ValueId value, const ShardingSpec& spec, BufferId buffer) { versions_[{value, spec}] = buffer; }
+  void forget(ValueId value, const ShardingSpec& spec) { versions_.erase({value, spec}); }
   bool has(ValueId value, const ShardingSpec& spec) const { return versions_.count({value, spec}) != 0; }
   /// The buffer of `value` in `spec`, resharded from the stored version when there is none yet. `out`: where it must
   /// end up.

@@ -31,12 +31,13 @@ Shape LoweringContext::block_shape(ValueId id) const {
 }
 
 ShardingSpec LoweringContext::stored_on(ValueId parameter, StageId stage) const {
-  return normalized(assignment.parameter[parameter.index()], mesh(stage));
+  return parameter_storage(assignment.parameter[parameter.index()], graph.value(parameter).shape, mesh(stage),
+                           plan.stages[stage.index()].zero);
 }
 
 ShardingSpec LoweringContext::reduced_on(ValueId parameter, StageId stage) const {
-  ShardingSpec stored = stored_on(parameter, stage);
-  return plan.stages[stage.index()].zero >= 1 ? zero_spec(stored, graph.value(parameter).shape, mesh(stage)) : stored;
+  return optimizer_storage(assignment.parameter[parameter.index()], graph.value(parameter).shape, mesh(stage),
+                           plan.stages[stage.index()].zero);
 }
 
 std::vector<StageId> LoweringContext::contributing_stages(const ParameterTraining& parameter) const {

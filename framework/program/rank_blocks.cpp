@@ -1,5 +1,6 @@
 // RankLowering: the blocks F, B, V and G.
 #include <algorithm>
+#include <deque>
 
 #include "framework/program/rank_lowering.hpp"
 
@@ -114,18 +115,55 @@ bool RankLowering::assigns_accumulator(ValueId contribution, MicrobatchVariant v
   return true;
 }
 
-void RankLowering::accumulate(BlockBuilder& builder, ValueId contribution, BufferId buffer, MicrobatchVariant variant) {
-  ValueId parameter = parameter_of_contribution_.at(contribution);
-  BufferId accumulator = accumulators_.at(parameter);
-  if (buffer == accumulator) return;  // the op wrote it there
-  const ShardingSpec& spec = accumulator_specs_.at(parameter);
-  const Value& value = graph_.value(contribution);
-  ReshardItem item{value.name, value.shape, value.dtype, context_.assignment.produced[contribution.index()],
-                   spec,       buffer,      BufferId(),  false};
-  builder.reshard({&item});
-  Box whole = local_box(spec, value.shape, mesh(), mesh_index_);
-  builder.copy(item.out, whole, accumulator, whole, whole, !assigns_accumulator(contribution, variant),
-               "accumulate " + value.name);
+void RankLowering::accumulate(BlockBuilder& builder, std::vector<Contribution>& contributions,
+                              MicrobatchVariant variant) {
+  std::deque<ReshardItem> items;  // stable addresses
+  std::vector<ReshardItem*> pointers;
+  for (const Contribution& c : contributions) {
+    const Value& value = graph_.value(c.value);
+    const ShardingSpec& from = context_.assignment.produced[c.value.index()];
+    const ValueId parameter = parameter_of_contribution_.at(c.value);
+    const DType dtype = program_.buffer(accumulators_.at(parameter)).dtype;
+    items.push_back(
+        {value.name, value.shape, dtype, from, accumulator_specs_.at(parameter), c.buffer, BufferId(), false});
+    pointers.push_back(&items.back());
+    if (dtype == value.dtype || from == items.back().to) continue;
+    // Replicas' parts are summed as precisely as microbatches are.
+    const Box whole = local_box(from, value.shape, mesh(), mesh_index_);
+    items.back().in = builder.work_buffer(value.name, dtype, whole.extents);
+    builder.copy(c.buffer, whole, items.back().in, whole, whole, false, "widen " + value.name);
+  }
+  builder.reshard(pointers);
+  for (size_t i = 0; i < items.size(); ++i) {
+    const ValueId id = contributions[i].value;
+    const Box whole = local_box(items[i].to, items[i].shape, mesh(), mesh_index_);
+    builder.copy(items[i].out, whole, accumulators_.at(parameter_of_contribution_.at(id)), whole, whole,
+                 !assigns_accumulator(id, variant), "accumulate " + items[i].name);
+  }
+  contributions.clear();
+}
+
+/// Parameters that the ops do not use as they are stored, brought together into the specs of their uses.
+std::vector<std::pair<ValueId, ShardingSpec>> RankLowering::gather_parameters(BlockBuilder& builder,
+                                                                              std::span<const Op* const> ops) {
+  std::deque<ReshardItem> items;
+  std::vector<ReshardItem*> pointers;
+  std::vector<std::pair<ValueId, ShardingSpec>> gathered;
+  for (const Op* op : ops) {
+    for (size_t i = 0; i < op->inputs.size(); ++i) {
+      const Value& value = graph_.value(op->inputs[i]);
+      if (value.role != Role::kParameter) continue;
+      std::pair use(value.id, normalized(context_.assignment.strategies[op->id.index()].inputs[i], mesh()));
+      if (builder.has(use.first, use.second) || std::ranges::find(gathered, use) != gathered.end()) continue;
+      items.push_back({value.name, value.shape, value.dtype, context_.stored_on(value.id, program_.stage), use.second,
+                       parameter_buffers_.at(value.id), BufferId(), false});
+      pointers.push_back(&items.back());
+      gathered.push_back(std::move(use));
+    }
+  }
+  builder.reshard(pointers);
+  for (size_t i = 0; i < items.size(); ++i) builder.define(gathered[i].first, gathered[i].second, items[i].out);
+  return gathered;
 }
 
 /// Where an op writes: the stash or the accumulator directly where the layout is already theirs.
@@ -143,7 +181,8 @@ BufferId RankLowering::output_buffer(BlockBuilder& builder, ValueId id, bool sta
                              local_box(produced, context_.block_shape(id), mesh(), mesh_index_).extents);
 }
 
-void RankLowering::run_op(BlockBuilder& builder, const Op& op, bool stash, MicrobatchVariant variant) {
+void RankLowering::run_op(BlockBuilder& builder, const Op& op, bool stash, MicrobatchVariant variant,
+                          std::vector<Contribution>& contributions) {
   const Strategy& strategy = context_.assignment.strategies[op.id.index()];
   std::vector<BufferId> inputs, outputs;
   for (size_t i = 0; i < op.inputs.size(); ++i) {
@@ -160,9 +199,32 @@ void RankLowering::run_op(BlockBuilder& builder, const Op& op, bool stash, Micro
   for (size_t i = 0; i < op.outputs.size(); ++i) {
     ValueId id = op.outputs[i];
     const ShardingSpec& produced = context_.assignment.produced[id.index()];
-    if (parameter_of_contribution_.count(id)) accumulate(builder, id, outputs[i], variant);
+    if (auto of = parameter_of_contribution_.find(id);
+        of != parameter_of_contribution_.end() && outputs[i] != accumulators_.at(of->second))  // it wrote it there
+      contributions.push_back({id, outputs[i]});
     if (!(produced == stored(id)))
       builder.version(id, produced, stored(id), stash && stash_buffers_.count(id) ? stash_buffers_[id] : BufferId());
+  }
+}
+
+/// The stage's ops of one phase, layer by layer: what a layer reads of parameters that are not stored as they are used
+/// is gathered once for all its ops and let go after the last; what it adds to gradients is reduced together.
+void RankLowering::run_layers(BlockBuilder& builder, Phase phase, bool stash, MicrobatchVariant variant,
+                              const std::vector<StageTransfer>& transfers, TagKind tag) {
+  std::vector<const Op*> ops;
+  for (const Op& op : graph_.ops())
+    if (op.phase == phase && context_.assignment.stage_of_op[op.id.index()] == program_.stage) ops.push_back(&op);
+  std::vector<Contribution> contributions;
+  for (auto first = ops.begin(); first != ops.end();) {
+    const auto end = std::find_if(first, ops.end(), [&](const Op* op) { return op->layer != (*first)->layer; });
+    const auto gathered = gather_parameters(builder, {first, end});
+    for (; first != end; ++first) {
+      run_op(builder, **first, stash, variant, contributions);
+      for (ValueId id : (*first)->outputs) send(builder, transfers, id, tag);
+      if (!reduces_at_once()) accumulate(builder, contributions, variant);
+    }
+    accumulate(builder, contributions, variant);
+    for (const auto& [parameter, spec] : gathered) builder.forget(parameter, spec);
   }
 }
 
@@ -183,11 +245,7 @@ void RankLowering::write_forward(ActionKind kind) {
   define_parameters(builder);
   feed_inputs(builder, is_training);
   receive(builder, context_.forward, is_training, tag);
-  for (const Op& op : graph_.ops()) {
-    if (op.phase != Phase::kForward || context_.assignment.stage_of_op[op.id.index()] != program_.stage) continue;
-    run_op(builder, op, is_training, MicrobatchVariant::kAny);
-    for (ValueId id : op.outputs) send(builder, context_.forward, id, tag);
-  }
+  run_layers(builder, Phase::kForward, is_training, MicrobatchVariant::kAny, context_.forward, tag);
   add_totals(builder, context_.training.loss_sum, Total::kLossSum);
   add_totals(builder, context_.training.token_count, Total::kTokenCount);
   if (!is_training && context_.options.fetch_logits &&
@@ -207,11 +265,7 @@ void RankLowering::write_backward(MicrobatchVariant variant) {
   define_parameters(builder);
   for (const auto& [id, buffer] : stash_buffers_) builder.define(id, normalized(stored(id), mesh()), buffer);
   receive(builder, context_.backward, false, TagKind::kBackward);
-  for (const Op& op : graph_.ops()) {
-    if (op.phase != Phase::kBackward || context_.assignment.stage_of_op[op.id.index()] != program_.stage) continue;
-    run_op(builder, op, false, variant);
-    for (ValueId id : op.outputs) send(builder, context_.backward, id, TagKind::kBackward);
-  }
+  run_layers(builder, Phase::kBackward, false, variant, context_.backward, TagKind::kBackward);
   Status status = close_block(builder, block);
   if (status_.is_ok()) status_ = status;
 }

@@ -84,10 +84,17 @@ void RankLowering::make_parameters() {
   }
 }
 
+/// Contributions add up as they are produced and are reduced once a step; from ZeRO stage 2 on each is reduced at once.
+ShardingSpec RankLowering::accumulator_spec(const ParameterTraining& training, ValueId contribution) const {
+  return reduces_at_once() ? context_.reduced_on(training.parameter, program_.stage)
+                           : context_.assignment.produced[contribution.index()];
+}
+
 void RankLowering::make_accumulators() {
   // Those that are reduced over the same axes lie side by side: one bucket.
   struct Entry {
     std::string key;
+    const ParameterTraining* training;
     ValueId parameter, contribution;
     DType dtype;
   };
@@ -95,11 +102,10 @@ void RankLowering::make_accumulators() {
   for (const ParameterTraining& p : context_.training.parameters) {
     for (ValueId id : p.contributions) {
       if (context_.assignment.home[id.index()] != program_.stage) continue;
-      const ShardingSpec& spec = context_.assignment.produced[id.index()];
-      AxisSet partial = spec.partial;
+      const AxisSet partial = accumulator_spec(p, id).partial;
       std::string key;
       for (Axis axis : kAllAxes) key += partial.contains(axis) ? '1' : '0';
-      entries.push_back({key, p.parameter, id, graph_.value(p.gradient).dtype});
+      entries.push_back({key, &p, p.parameter, id, graph_.value(p.gradient).dtype});
       break;
     }
   }
@@ -110,7 +116,7 @@ void RankLowering::make_accumulators() {
     if (entry.key != bucket_key) ++bucket;
     bucket_key = entry.key;
     const Value& value = graph_.value(entry.parameter);
-    const ShardingSpec& spec = context_.assignment.produced[entry.contribution.index()];
+    const ShardingSpec spec = accumulator_spec(*entry.training, entry.contribution);
     BufferId buffer =
         persistent(value.name + ".gradient", entry.dtype, local_box(spec, value.shape, mesh(), mesh_index_).extents);
     program_.buffers[buffer.index()].bucket = bucket;

@@ -1,5 +1,7 @@
 #pragma once
 // RankLowering writes the Program of one rank, block by block.
+#include <span>
+
 #include "framework/program/block_builder.hpp"
 
 namespace altiplano {
@@ -19,11 +21,19 @@ class RankLowering {
     Box piece, whole;
     BufferId wire, into;
   };
+  /// What an op adds to a parameter's gradient, as it was produced.
+  struct Contribution {
+    ValueId value;
+    BufferId buffer;
+  };
   // Persistent and stash memory.
   BufferId persistent(const std::string& name, DType dtype, const std::vector<int64_t>& extents);
   void add_tensor(const std::string& name, TensorRole role, BufferId buffer, const Shape& global,
                   const ShardingSpec& spec, bool is_home, Initializer init = {});
   void make_parameters();
+  /// ZeRO stage 2: every contribution to a gradient, not their sum once a step.
+  bool reduces_at_once() const { return context_.plan.stages[program_.stage.index()].zero >= 2; }
+  ShardingSpec accumulator_spec(const ParameterTraining& training, ValueId contribution) const;
   void make_accumulators();
   void make_optimizer_state();
   void make_send_buffers();
@@ -46,10 +56,15 @@ class RankLowering {
   void post_receives(BlockBuilder& builder, const StageTransfer& transfer, TagKind kind, BufferId into,
                      std::vector<Arrival>& arrivals);
   void place(BlockBuilder& builder, const Arrival& arrival, bool add);
-  void run_op(BlockBuilder& builder, const Op& op, bool stash, MicrobatchVariant variant);
+  void run_layers(BlockBuilder& builder, Phase phase, bool stash, MicrobatchVariant variant,
+                  const std::vector<StageTransfer>& transfers, TagKind tag);
+  std::vector<std::pair<ValueId, ShardingSpec>> gather_parameters(BlockBuilder& builder,
+                                                                  std::span<const Op* const> ops);
+  void run_op(BlockBuilder& builder, const Op& op, bool stash, MicrobatchVariant variant,
+              std::vector<Contribution>& contributions);
   bool assigns_accumulator(ValueId contribution, MicrobatchVariant variant) const;
   BufferId output_buffer(BlockBuilder& builder, ValueId value, bool stash, MicrobatchVariant variant);
-  void accumulate(BlockBuilder& builder, ValueId contribution, BufferId buffer, MicrobatchVariant variant);
+  void accumulate(BlockBuilder& builder, std::vector<Contribution>& contributions, MicrobatchVariant variant);
   void add_totals(BlockBuilder& builder, ValueId scalar, Total total);
   void reduce_totals(BlockBuilder& builder);
   void exchange_tied_gradients(BlockBuilder& builder, std::map<ValueId, BufferId>& reduced);

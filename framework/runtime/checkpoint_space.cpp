@@ -25,7 +25,7 @@ MostBoxes most_boxes(const Plan& plan) {
   MostBoxes most;
   for (const PlanStage& stage : plan.stages) {
     const int64_t tensor = stage.mesh.degree(Axis::kTensor), all = tensor * stage.mesh.degree(Axis::kData);
-    most.of_parameter = std::max(most.of_parameter, splits_over_data ? all : tensor);
+    most.of_parameter = std::max(most.of_parameter, splits_over_data || stage.zero >= 3 ? all : tensor);
     most.of_state = std::max(most.of_state, splits_over_data || stage.zero > 0 ? all : tensor);
   }
   return most;

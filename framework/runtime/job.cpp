@@ -1,7 +1,5 @@
 #include "framework/runtime/job.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <numeric>
@@ -11,11 +9,11 @@
 #include "framework/base/text.hpp"
 #include "framework/cluster/presets.hpp"
 #include "framework/config/job_values.hpp"
-#include "framework/graph/recompute.hpp"
 #include "framework/plan/degrees.hpp"
-#include "framework/plan/layer_names.hpp"
 #include "framework/plugin/registry.hpp"
-#include "framework/simulate/fit.hpp"
+#include "framework/runtime/job_graph.hpp"
+#include "framework/runtime/job_plan.hpp"
+#include "framework/runtime/memory_saving.hpp"
 #include "framework/simulate/plan_estimate.hpp"
 #include "framework/storage/atomic_file.hpp"
 #include "framework/storage/file_kind.hpp"
@@ -27,47 +25,6 @@ namespace {
 
 int64_t given(const Options& options, const char* key) {
   return options.has(key) ? options.get_int(key) : 0;
-}
-
-/// What parallel.recompute names.
-std::vector<std::string> wanted_recompute(const Options& options) {
-  const std::string wanted = options.get_string("parallel.recompute");
-  if (wanted == "none" || wanted == "auto") return {};
-  std::vector<std::string> names;
-  for (const std::string& name : split(wanted, ','))
-    for (std::string& layer : expand_layers(std::string(trim(name)))) names.push_back(std::move(layer));
-  return names;
-}
-
-/// `given`: a plan that says what is recomputed; null: as the job file says, and `auto` as nothing.
-Result<TrainingGraph> build_graph(const Options& options, int64_t batch, int64_t sequence, const Plan* given) {
-  ALTIPLANO_ASSIGN(const Model* model, PluginRegistry::instance().model(options.get_string("model.kind")));
-  const bool packed = options.get_string("data.documents") == "packed";
-  const bool restarts = packed && options.get_string("data.positions") == "document";
-  ALTIPLANO_ASSIGN(ModelGraph forward, model->build(options.section("model"), {batch, sequence, packed, restarts}));
-  if (packed && !forward.graph.find_value(kDocumentStartInput).is_valid()) {
-    return invalid_argument("{}: model/{} does not tell documents apart; use concatenate",
-                            options.where("data.documents"), options.get_string("model.kind"));
-  }
-  ALTIPLANO_ASSIGN(const DeviceBackend* device, PluginRegistry::instance().device(options.get_string("device.kind")));
-  const std::vector<std::string> fused = device->fused_kinds();
-  std::set<std::string> recomputed;
-  if (given != nullptr) {
-    for (const PlanStage& stage : given->stages) recomputed.insert(stage.recompute.begin(), stage.recompute.end());
-  } else {
-    ALTIPLANO_ASSIGN(recomputed, layers_to_recompute(forward.graph, wanted_recompute(options)));
-  }
-  return make_training_graph(std::move(forward), job_dtype(options), job_optimizer(options),
-                             static_cast<uint64_t>(options.get_int("train.seed")), {fused.begin(), fused.end()},
-                             recomputed);
-}
-
-/// What one rank may use: the job file's figure, else the cluster's; for this machine what it really has.
-Result<Bytes> memory_limit(const Options& options, const Cluster& cluster, int num_ranks) {
-  ALTIPLANO_ASSIGN(auto from_job, memory_per_rank(options));
-  if (from_job) return *from_job;
-  if (cluster.name != "this-machine") return cluster.device.memory;
-  return Bytes(static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) / num_ranks);
 }
 
 }  // namespace
@@ -89,102 +46,6 @@ Result<Timetable> build_timetable(const Plan& plan) {
 }
 
 namespace {
-
-/// A plan without what it is predicted to take.
-std::string plan_itself(Plan plan) {
-  plan.predicted = {};
-  return plan.to_yaml();
-}
-
-/// Planners ask about the plan that they take in the end: its programs are kept, so that it is lowered once.
-struct LastLowered {
-  std::string plan;  ///< plan_itself
-  bool only_first_of_stage = false;
-  std::vector<Program> programs;
-};
-
-struct Considered {
-  std::vector<ConsideredPlan>& plans;
-  LastLowered& last;
-};
-
-/// Of a plan for the job's own ranks.
-Result<PlanEstimate> estimate_and_note(const Job& job, const Plan& plan, const Timetable& timetable,
-                                       const LoweringOptions& options, Bytes memory, const Considered& considered) {
-  LastLowered lowered{plan_itself(plan), options.only_first_of_stage, {}};
-  ALTIPLANO_ASSIGN(lowered.programs, lower(*job.graph, plan, timetable, Binding::identity(plan.num_slots()), options));
-  ALTIPLANO_ASSIGN(PlanEstimate found, estimate_programs(*job.graph, plan, job.cluster, timetable, lowered.programs));
-  const Bytes peak = *std::ranges::max_element(found.peak_per_rank);
-  considered.plans.push_back({plan, peak, peak <= memory, options.only_first_of_stage});
-  considered.plans.back().plan.predicted = found.prediction;
-  considered.last = std::move(lowered);
-  return found;
-}
-
-/// What planners ask; every plan they ask about for the job's own ranks is noted.
-PlannerServices services_for(const Job& job, JobDevice& device, bool only_previews, Bytes memory,
-                             Considered considered) {
-  auto estimate = [&job, &device, considered, memory](Plan plan, bool is_preview) -> Result<PlanEstimate> {
-    state_recompute(*job.graph, plan);
-    ALTIPLANO_ASSIGN(Timetable timetable, build_timetable(plan));
-    LoweringOptions options = device.lowering();
-    options.only_first_of_stage = is_preview;
-    if (plan.num_slots() == job.num_ranks) return estimate_and_note(job, plan, timetable, options, memory, considered);
-    // Planners ask about more ranks than the job has when they look for a change that fits.
-    return estimate_plan(*job.graph, plan, job.cluster.resized(plan.num_slots()), timetable, options);
-  };
-  PlannerServices services;
-  services.estimate = [estimate, only_previews](const Plan& plan) { return estimate(plan, only_previews); };
-  services.preview = [estimate](const Plan& plan) { return estimate(plan, true); };
-  services.schedule = [](const std::string& name) { return PluginRegistry::instance().schedule(name); };
-  return services;
-}
-
-/// Both halves by the planners that the job file names.
-Status make_plan(Job& job, const BatchSizes& batch, JobDevice& device, bool only_previews, LastLowered& last) {
-  const Options& options = job.config.options;
-  ALTIPLANO_ASSIGN(const Bytes memory, memory_limit(options, job.cluster, job.num_ranks));
-  const PlannerServices services = services_for(job, device, only_previews, memory, {job.considered, last});
-  PlanRequest request{job.graph.get(), &job.cluster, &services,   options.section("parallel"),
-                      job.num_ranks,   batch.global, batch.micro, batch.accumulation,
-                      memory};
-  std::string stages_name = options.get_string("parallel.planner.stages"),
-              sharding_name = options.get_string("parallel.planner.sharding");
-  ALTIPLANO_ASSIGN(const Planner* stages, PluginRegistry::instance().planner(stages_name));
-  ALTIPLANO_ASSIGN(const Planner* sharding, PluginRegistry::instance().planner(sharding_name));
-  if (stages_name == sharding_name) {  // one name for both: what that planner does not plan is the default's
-    auto by_default = [&](const char* key) {
-      return PluginRegistry::instance().planner(std::get<std::string>(options.default_value(key)));
-    };
-    if (!stages->stages()) {
-      ALTIPLANO_ASSIGN(stages, by_default("parallel.planner.stages"));
-    }
-    if (!sharding->sharding()) {
-      ALTIPLANO_ASSIGN(sharding, by_default("parallel.planner.sharding"));
-    }
-  }
-  if (!stages->stages())
-    return invalid_argument("parallel.planner.stages: planner/{} does not plan stages", stages_name);
-  if (!sharding->sharding())
-    return invalid_argument("parallel.planner.sharding: planner/{} does not plan sharding", sharding_name);
-  ALTIPLANO_ASSIGN(job.plan, stages->stages()->plan_stages(request));
-  ALTIPLANO_RETURN_IF_ERROR(sharding->sharding()->plan_sharding(request, job.plan));
-  state_recompute(*job.graph, job.plan);
-  return Status::ok();
-}
-
-/// Divisions of the ranks with the tensor axis inside a node, least tensor x pipeline first.
-std::vector<Degrees> all_degrees(const Job& job) {
-  std::vector<Degrees> all;
-  const auto num_layers = static_cast<int>(job.graph->graph.layers().size());
-  for (int model = 1; model <= job.num_ranks; ++model) {
-    if (job.num_ranks % model != 0) continue;
-    for (int tensor = std::min(model, job.cluster.devices_per_node()); tensor >= 1; --tensor)
-      if (model % tensor == 0 && model / tensor <= num_layers)
-        all.push_back({job.num_ranks / model, tensor, model / tensor});
-  }
-  return all;
-}
 
 /// A plan is portable, so another cluster is no mistake; but it was chosen for that one.
 void note_other_cluster(Job& job) {
@@ -388,27 +249,12 @@ Result<bool> read_given_plan(Job& job, const JobRequest& request) {
   return true;
 }
 
-/// Again with all layers recomputed, where keeping everything does not fit; `refusal`: of that first try, which stands
-/// when this fails too.
-Status plan_with_recompute(Job& job, const BatchSizes& batch, int64_t sequence, bool only_previews, LastLowered& last,
-                           Status refusal) {
-  JobConfig with = job.config;
-  ALTIPLANO_RETURN_IF_ERROR(with.options.set("parallel.recompute", std::string("full"), {}));
-  ALTIPLANO_ASSIGN(TrainingGraph graph, build_graph(with.options, batch.global, sequence, nullptr));
-  std::unique_ptr<TrainingGraph> kept = std::exchange(job.graph, std::make_unique<TrainingGraph>(std::move(graph)));
-  if (job.graph->recomputed.empty() || !make_plan(job, batch, *job.device, only_previews, last).is_ok()) {
-    job.graph = std::move(kept);
-    return refusal;
-  }
-  std::string note =
-      "parallel.recompute: auto: keeping all activations does not fit the memory; the backward pass computes them "
-      "again, "
-      "which takes about a third more time";
-  const std::string& message = refusal.message();
-  if (const size_t change = message.find(kSmallestChange); change != std::string::npos)
-    note += fmt::format(". What would fit without: {}", trim(message.substr(change + kSmallestChange.size())));
-  job.notices.push_back(std::move(note));
-  return Status::ok();
+/// What a plan that is given recomputes.
+std::optional<std::set<std::string>> recomputed_by(const Job& job, bool is_planned) {
+  if (!is_planned) return std::nullopt;
+  std::set<std::string> layers;
+  for (const PlanStage& stage : job.plan.stages) layers.insert(stage.recompute.begin(), stage.recompute.end());
+  return layers;
 }
 
 Result<Job> prepare(JobConfig config, const JobRequest& request) {
@@ -425,7 +271,8 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
   }
   const int64_t sequence = request.sequence.value_or(options.get_int("train.seq_length"));
   ALTIPLANO_ASSIGN(const bool is_planned, read_given_plan(job, request));
-  ALTIPLANO_ASSIGN(TrainingGraph graph, build_graph(options, batch.global, sequence, is_planned ? &job.plan : nullptr));
+  ALTIPLANO_ASSIGN(TrainingGraph graph,
+                   build_job_graph(options, batch.global, sequence, recomputed_by(job, is_planned)));
   job.graph = std::make_unique<TrainingGraph>(std::move(graph));
   ALTIPLANO_ASSIGN(Cluster cluster, load_cluster(options.get_string("cluster")));
   job.cluster = cluster.resized(request.num_ranks);
@@ -438,10 +285,7 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
   if (request.proved) {
     ALTIPLANO_RETURN_IF_ERROR(take_proved_plan(job, request));
   } else if (!is_planned) {
-    Status made = make_plan(job, batch, *job.device, request.only_first_of_stage, last);
-    if (made.code() == StatusCode::kInfeasible && options.get_string("parallel.recompute") == "auto")
-      made = plan_with_recompute(job, batch, sequence, request.only_first_of_stage, last, std::move(made));
-    ALTIPLANO_RETURN_IF_ERROR(made);
+    ALTIPLANO_RETURN_IF_ERROR(plan_within_memory(job, {batch, sequence, request.only_first_of_stage}, last));
   } else {
     ALTIPLANO_RETURN_IF_ERROR(check_given_plan_size(job.plan, request.num_ranks));
     note_other_cluster(job);
@@ -471,28 +315,6 @@ Result<Job> prepare_job(JobConfig config, const JobRequest& request) {
   auto job = prepare(std::move(config), request);
   if (!job.is_ok()) return with_place(options, with_precision(options, job.status()));
   return job;
-}
-
-std::vector<ConsideredPlan> plans_of_other_degrees(const Job& job, int most) {
-  std::vector<ConsideredPlan> considered;
-  const Options& options = job.config.options;
-  const auto batch = job_batch(options, job.num_ranks);
-  const auto memory = memory_limit(options, job.cluster, job.num_ranks);
-  if (!batch.is_ok() || !memory.is_ok()) return considered;
-  LastLowered last;
-  const PlannerServices services = services_for(job, *job.device, true, *memory, {considered, last});
-  const PlanRequest request{job.graph.get(), &job.cluster,  &services,    options.section("parallel"),
-                            job.num_ranks,   batch->global, batch->micro, batch->accumulation,
-                            *memory};
-  for (const Degrees& degrees : all_degrees(job)) {
-    DegreePlanOptions wanted = degree_options(request, job.plan.planner);
-    wanted.degrees = degrees;
-    wanted.split.clear();
-    if (cannot_fit(request, wanted)) continue;
-    const auto tried = fit_plan(request, wanted);
-    if (tried.is_ok() && --most == 0) break;
-  }
-  return considered;
 }
 
 std::map<std::string, std::string> model_architecture(const Options& options) {

@@ -74,7 +74,7 @@ ShardingQuestion question_of(const TrainingGraph& training, const Plan& plan, co
   const auto num_stages = static_cast<double>(plan.stages.size());
   question.microbatch_weight = (plan.num_microbatches + num_stages - 1) / num_stages;
   question.step_weight = 1 / num_stages;
-  question.shards_optimizer = plan.stages[0].zero >= 1;
+  question.zero = plan.stages[0].zero;
   for (size_t s = 0; s < plan.stages.size() && memory > Bytes(0); ++s) {
     question.memory.push_back({std::vector<bool>(graph.layers().size()), in_flight[s], memory});
     for (size_t l = 0; l < stages.size(); ++l) question.memory[s].layers[l] = stages[l].index() == s;

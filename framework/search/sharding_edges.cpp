@@ -55,18 +55,27 @@ void ShardingProblemBuilder::add_uses(const Op& op) {
 void ShardingProblemBuilder::add_gradients() {
   for (const ParameterTraining& p : training_.parameters) {
     if (p.contributions.empty()) continue;
-    const Value& parameter = graph_.value(p.parameter);
-    const Value& first = graph_.value(p.contributions[0]);
-    const DType dtype = p.gradient.is_valid() ? graph_.value(p.gradient).dtype : first.dtype;
-    const int storage = out_.node_of_value_[p.parameter.index()];
-    const LayerId layer = graph_.op(first.producer).layer;
-    add_edge(source_node(first.id), storage, layer, EdgeKind::kGradient, 0, [&](size_t from, size_t to) {
-      const ShardingSpec spec = optimizer_spec(parameter, out_.specs_[to_index(storage)][to]);
-      return question_.step_weight * reshard_cost(mesh_index(layer), source_spec(first.id, from),
-                                                  normalized(spec, mesh(layer)), parameter.shape, dtype, true);
-    });
-    for (size_t c = 1; c < p.contributions.size(); ++c) add_further_contribution(p.contributions[c], first);
+    if (reduces_at_once()) {
+      for (ValueId id : p.contributions) add_gradient(p, id, question_.microbatch_weight);
+      continue;
+    }
+    add_gradient(p, p.contributions[0], question_.step_weight);
+    for (size_t c = 1; c < p.contributions.size(); ++c)
+      add_further_contribution(p.contributions[c], graph_.value(p.contributions[0]));
   }
+}
+
+void ShardingProblemBuilder::add_gradient(const ParameterTraining& training, ValueId contribution, double weight) {
+  const Value& parameter = graph_.value(training.parameter);
+  const Value& value = graph_.value(contribution);
+  const DType dtype = training.gradient.is_valid() ? graph_.value(training.gradient).dtype : value.dtype;
+  const int storage = out_.node_of_value_[training.parameter.index()];
+  const LayerId layer = graph_.op(value.producer).layer;
+  add_edge(source_node(contribution), storage, layer, EdgeKind::kGradient, 0, [&](size_t from, size_t to) {
+    const ShardingSpec spec = optimizer_spec(parameter, out_.specs_[to_index(storage)][to]);
+    return weight * reshard_cost(mesh_index(layer), source_spec(contribution, from), normalized(spec, mesh(layer)),
+                                 parameter.shape, dtype, true);
+  });
 }
 
 void ShardingProblemBuilder::add_further_contribution(ValueId id, const Value& first) {

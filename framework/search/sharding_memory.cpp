@@ -17,10 +17,9 @@ void ShardingProblemBuilder::add_bytes() {
   }
   for (const ParameterTraining& p : training_.parameters) {
     if (p.contributions.empty()) continue;
-    const Value& first = graph_.value(p.contributions[0]);
-    const DType dtype = p.gradient.is_valid() ? graph_.value(p.gradient).dtype : first.dtype;
-    out_.shares_.push_back(share_of(Kind::kPersistent, graph_.op(first.producer).layer, source_node(first.id), -1, 2,
-                                    [&] { return value_bytes(first, dtype); }));
+    const AccumulatorNode at = accumulator_node(p, p.contributions[0]);
+    out_.shares_.push_back(
+        share_of(Kind::kPersistent, at.layer, at.node, -1, 2, [&] { return accumulator_bytes(p, at); }));
   }
   const std::vector<bool> all(graph_.layers().size(), true);
   for (const LiveSet& set : live_sets(training_, all, question_.layer_class)) {
@@ -46,6 +45,25 @@ std::vector<double> ShardingProblemBuilder::storage_bytes(const Value& value) co
     for (ValueId state : training->second->states)
       bytes.back() += local_bytes(value, optimizer_spec(value, spec), value.layer, graph_.value(state).dtype);
   }
+  return bytes;
+}
+
+/// The sum of contributions lies as the first one does; from ZeRO stage 2 on, as the optimizer wants it.
+ShardingProblemBuilder::AccumulatorNode ShardingProblemBuilder::accumulator_node(const ParameterTraining& training,
+                                                                                 ValueId first) const {
+  const int node = reduces_at_once() ? out_.node_of_value_[training.parameter.index()] : source_node(first);
+  return {node, graph_.op(graph_.value(first).producer).layer, first};
+}
+
+std::vector<double> ShardingProblemBuilder::accumulator_bytes(const ParameterTraining& training,
+                                                              const AccumulatorNode& at) const {
+  const Value& parameter = graph_.value(training.parameter);
+  const DType dtype =
+      training.gradient.is_valid() ? graph_.value(training.gradient).dtype : graph_.value(at.first).dtype;
+  if (!reduces_at_once()) return value_bytes(graph_.value(at.first), dtype);
+  std::vector<double> bytes;
+  for (const ShardingSpec& spec : out_.specs_[to_index(at.node)])
+    bytes.push_back(local_bytes(parameter, optimizer_spec(parameter, spec), at.layer, dtype));
   return bytes;
 }
 
@@ -104,11 +122,11 @@ void ShardingProblemBuilder::add_persistent(const ShardingMemory& memory, std::m
 void ShardingProblemBuilder::add_accumulator(const ParameterTraining& p, const ShardingMemory& memory,
                                              std::map<int, std::vector<double>>& uses) {
   for (ValueId id : p.contributions) {
-    const LayerId layer = graph_.op(graph_.value(id).producer).layer;
-    if (!memory.layers[layer.index()]) continue;
-    const DType dtype = p.gradient.is_valid() ? graph_.value(p.gradient).dtype : graph_.value(id).dtype;
-    std::vector<double>& use = use_of(uses, source_node(id));
-    for (size_t k = 0; k < use.size(); ++k) use[k] += local_bytes(graph_.value(id), source_spec(id, k), layer, dtype);
+    const AccumulatorNode at = accumulator_node(p, id);
+    if (!memory.layers[at.layer.index()]) continue;
+    const std::vector<double> bytes = accumulator_bytes(p, at);
+    std::vector<double>& use = use_of(uses, at.node);
+    for (size_t k = 0; k < use.size(); ++k) use[k] += bytes[k];
     return;  // further contributions are added to it
   }
 }

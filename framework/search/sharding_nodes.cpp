@@ -27,6 +27,17 @@ std::vector<ShardingSpec> layouts(const Shape& shape, const MeshShape& mesh, Axi
   return specs;
 }
 
+/// What the ZeRO stage makes of the specs, each once.
+std::vector<ShardingSpec> stored_at_zero(std::vector<ShardingSpec> specs, const Shape& shape, const MeshShape& mesh,
+                                         int zero) {
+  std::vector<ShardingSpec> out;
+  for (const ShardingSpec& spec : specs) {
+    ShardingSpec stored = parameter_storage(spec, shape, mesh, zero);
+    if (std::find(out.begin(), out.end(), stored) == out.end()) out.push_back(std::move(stored));
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<ShardingProblem> ShardingProblemBuilder::run() {
@@ -139,6 +150,7 @@ Status ShardingProblemBuilder::add_parameter(const Parameter& parameter) {
     const AxisSet axes = question_.storage_on_data ? m.active() : m.active() - AxisSet{Axis::kData};
     specs = layouts(value.shape, m, axes);
   }
+  specs = stored_at_zero(std::move(specs), value.shape, m, question_.zero);
   std::vector<double> costs;
   for (const ShardingSpec& spec : specs) costs.push_back(question_.step_weight * storage_cost(value, spec));
   const int node = share_node(key, costs);
@@ -154,7 +166,7 @@ void ShardingProblemBuilder::add_share(ShardingProblem::ShareKind kind, LayerId 
 }
 
 ShardingSpec ShardingProblemBuilder::optimizer_spec(const Value& parameter, const ShardingSpec& storage) const {
-  return question_.shards_optimizer ? zero_spec(storage, parameter.shape, mesh(parameter.layer)) : storage;
+  return optimizer_storage(storage, parameter.shape, mesh(parameter.layer), question_.zero);
 }
 
 double ShardingProblemBuilder::storage_cost(const Value& value, const ShardingSpec& spec) {

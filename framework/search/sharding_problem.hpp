@@ -64,7 +64,7 @@ struct ShardingQuestion {
   int64_t block_batch = 0;                ///< samples of all replicas in a microbatch; 0: the global batch
   double microbatch_weight = 1;           ///< of what happens in every microbatch
   double step_weight = 1;                 ///< of what happens once per step
-  bool shards_optimizer = false;          ///< ZeRO stage 1: gradients and states in zero_spec of the storage
+  int zero = 0;                           ///< ZeRO stage, see PlanStage
   std::map<ValueId, ShardingSpec> fixed;  ///< storage of parameters that is given
   std::vector<ShardingMemory> memory;     ///< one row or more each; empty: no limit
 };

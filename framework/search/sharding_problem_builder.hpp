@@ -42,6 +42,8 @@ class ShardingProblemBuilder {
     return {kind, layer, a, b, known->second};
   }
   ShardingSpec optimizer_spec(const Value& parameter, const ShardingSpec& storage) const;
+  /// Whether each microbatch's gradients are reduced, not their sum once a step.
+  bool reduces_at_once() const { return question_.zero >= 2; }
   /// Its update on the optimizer's share, and the way of the result back into storage.
   double storage_cost(const Value& value, const ShardingSpec& spec);
   std::vector<ValueType> update_types(const std::vector<ValueId>& ids, const Shape& whole, const Shape& local) const;
@@ -69,8 +71,9 @@ class ShardingProblemBuilder {
     if (prices.empty())
       for (size_t i = 0; i < size_a; ++i)
         for (size_t j = 0; j < size_b; ++j) prices.push_back(a != b || i == j ? price(i, j) : 0);
-    add_share(kind == EdgeKind::kGradient ? ShardingProblem::ShareKind::kStep : ShardingProblem::ShareKind::kMicrobatch,
-              layer, a, b, prices, static_cast<int>(4 * number) + static_cast<int>(kind));
+    const bool is_of_step = kind == EdgeKind::kGradient && !reduces_at_once();
+    add_share(is_of_step ? ShardingProblem::ShareKind::kStep : ShardingProblem::ShareKind::kMicrobatch, layer, a, b,
+              prices, static_cast<int>(4 * number) + static_cast<int>(kind));
     if (a == b) {  // a layer before its equal: a choice meets itself
       for (size_t k = 0; k < size_a; ++k) out_.problem_.nodes[to_index(a)][k] += prices[k * size_a + k];
       return;
@@ -85,8 +88,10 @@ class ShardingProblemBuilder {
   ShardingSpec source_spec(ValueId id, size_t choice) const;
   int source_node(ValueId id) const;
   void add_uses(const Op& op);
-  /// Contributions add up in the first one's spec; once per step the sum goes where the optimizer works.
+  /// Contributions add up in the first one's spec, and once per step the sum goes where the optimizer works; from ZeRO
+  /// stage 2 on each goes there at once.
   void add_gradients();
+  void add_gradient(const ParameterTraining& training, ValueId contribution, double weight);
   void add_further_contribution(ValueId id, const Value& first);
 
   // sharding_memory.cpp: what choices hold
@@ -94,6 +99,14 @@ class ShardingProblemBuilder {
   /// Bytes of every layer, for shares: as the rows count them, once per layer.
   void add_bytes();
   std::vector<double> storage_bytes(const Value& value) const;
+  /// Whose choice says how the sum of a parameter's gradients lies, and on which layer's mesh.
+  struct AccumulatorNode {
+    int node;
+    LayerId layer;
+    ValueId first;  ///< contribution there
+  };
+  AccumulatorNode accumulator_node(const ParameterTraining& training, ValueId first) const;
+  std::vector<double> accumulator_bytes(const ParameterTraining& training, const AccumulatorNode& at) const;
   std::vector<double> value_bytes(const Value& value, DType dtype) const;
   void add_memory();
   std::vector<double>& use_of(std::map<int, std::vector<double>>& uses, int node) const;

@@ -38,20 +38,21 @@ std::vector<int64_t> microbatch_candidates(const PlanRequest& request, const Deg
 /// What the fullest rank needs at least, whatever the microbatch: its share of parameters, gradients and states.
 Bytes least_bytes(const PlanRequest& request, const DegreePlanOptions& options) {
   const Graph& graph = request.graph->graph;
-  double held = 0, states = 0;
+  double parameters = 0, gradients = 0, states = 0;
   for (const Parameter& p : graph.parameters())
-    held += static_cast<double>(num_elements(graph.value(p.value).shape) * size_of(graph.value(p.value).dtype));
+    parameters += static_cast<double>(num_elements(graph.value(p.value).shape) * size_of(graph.value(p.value).dtype));
   for (const ParameterTraining& p : request.graph->parameters) {
-    held += static_cast<double>(num_elements(graph.value(p.parameter).shape) * size_of(graph.value(p.parameter).dtype));
+    gradients +=
+        static_cast<double>(num_elements(graph.value(p.parameter).shape) * size_of(graph.value(p.parameter).dtype));
     for (ValueId state : p.states)
       states += static_cast<double>(num_elements(graph.value(state).shape) * size_of(graph.value(state).dtype));
   }
   const Degrees& degrees = options.degrees;
   const double model_ranks = static_cast<double>(degrees.tensor) * degrees.pipeline;
   const bool own_specs = !request.options.get_map("sharding").empty();  // which may split over the replicas too
-  const double holders = own_specs ? degrees.num_ranks() : model_ranks;
-  const double state_holders = own_specs || options.zero > 0 ? degrees.num_ranks() : model_ranks;
-  return Bytes(static_cast<int64_t>(std::min(4e18, held / holders + states / state_holders)));
+  auto holders = [&](int zero) { return own_specs || options.zero >= zero ? degrees.num_ranks() : model_ranks; };
+  return Bytes(
+      static_cast<int64_t>(std::min(4e18, states / holders(1) + gradients / holders(2) + parameters / holders(3))));
 }
 
 Result<FittedPlan> plan_with(const PlanRequest& request, const DegreePlanOptions& options) {
@@ -75,10 +76,10 @@ struct Change {
 /// Changes in the order of how little they disturb.
 std::vector<Change> possible_changes(const PlanRequest& request, const DegreePlanOptions& options, int64_t microbatch) {
   std::vector<Change> changes;
-  if (options.zero == 0 && options.degrees.data > 1) {
+  for (int zero = options.zero + 1; options.degrees.data > 1 && zero <= Plan::kMostZero; ++zero) {
     DegreePlanOptions o = options;
-    o.zero = 1;
-    changes.push_back({"parallel.zero_stage: 1", o, request.num_ranks});
+    o.zero = zero;
+    changes.push_back({fmt::format("parallel.zero_stage: {}", zero), o, request.num_ranks});
   }
   int64_t per_replica = request.global_batch / options.degrees.data;
   for (int64_t number : divisors(per_replica)) {
@@ -146,7 +147,7 @@ DegreePlanOptions degree_options(const PlanRequest& request, const std::string& 
   DegreePlanOptions options;
   options.planner = planner;
   options.microbatch = request.microbatch;
-  options.zero = static_cast<int>(request.options.get_int("zero_stage"));
+  options.zero = request.zero;
   options.sequence_parallel = request.options.get_bool("sequence_parallel");
   if (request.options.has("pipeline.split")) options.split = request.options.get_ints("pipeline.split");
   std::string schedule = request.options.get_string("schedule");
@@ -176,6 +177,7 @@ Status does_not_fit(const PlanRequest& request, const DegreePlanOptions& options
                                  fullest, to_string(e.peak_per_rank[fullest]), to_string(request.memory_per_rank),
                                  to_string(e.weights_per_rank[fullest]), to_string(e.gradients_per_rank[fullest]),
                                  to_string(e.optimizer_per_rank[fullest]), to_string(e.activations_per_rank[fullest]));
+  if (!request.wants_advice) return infeasible("no feasible plan: {}", text);
   for (const Change& change : possible_changes(request, options, fitted.plan.microbatch)) {
     if (cannot_fit(request, change.options)) continue;
     auto changed = plan_with(request, change.options);

@@ -59,7 +59,7 @@ class Schema(unittest.TestCase):
             (SMALLEST + "optimizer: {name: lion}\n", "optimizer.name"),
             (SMALLEST + "optimizer: {leraning_rate: 1}\n", "optimizer"),
             (SMALLEST + "optimiser: {lr: 1}\n", ""),
-            (SMALLEST + "parallel: {zero_stage: 3}\n", "parallel.zero_stage"),
+            (SMALLEST + "parallel: {zero_stage: 4}\n", "parallel.zero_stage"),
         ):
             found = self.errors(text)
             self.assertTrue(found, text)

@@ -48,6 +48,8 @@ BOOST_AUTO_TEST_CASE(every_rank_allocates_what_was_predicted) {
       {6, degrees_text(1, 2, 3) + "parallel.schedule=gpipe"},
       {4, degrees_text(1, 4, 1) + "device.kind=reference train.precision=fp64"},
       {3, degrees_text(3, 1, 1) + "parallel.zero_stage=0 optimizer.name=sgd"},
+      {3, degrees_text(3, 1, 1) + "parallel.zero_stage=2"},
+      {4, degrees_text(2, 2, 1) + "parallel.zero_stage=3 train.precision=bf16"},
   };
   int number = 0;
   for (const auto& [ranks, plan] : cases) {

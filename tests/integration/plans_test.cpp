@@ -51,6 +51,8 @@ BOOST_AUTO_TEST_CASE(every_plan_trains_as_one_rank_does) {
            {4, degrees_text(2, 1, 2) + "parallel.schedule=gpipe parallel.zero_stage=0"},
            {4, degrees_text(1, 2, 2) + "parallel.sequence_parallel=false train.micro_batch_size=4"},
            {6, degrees_text(3, 2, 1)},
+           {3, degrees_text(3, 1, 1) + "parallel.zero_stage=2 train.micro_batch_size=2"},
+           {4, degrees_text(4, 1, 1) + "parallel.zero_stage=3 parallel.recompute=full train.micro_batch_size=1"},
            {8, degrees_text(2, 2, 2) + "comm.check_calls=true"},
            {4, "parallel.planner=heuristic train.micro_batch_size=auto"},
        }) {

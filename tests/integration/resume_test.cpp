@@ -73,6 +73,8 @@ const std::vector<std::pair<RankPlan, RankPlan>>& plan_pairs() {
       {{1, 4, 1}, {3, 2, 1}},
       {{2, 1, 1, "parallel.zero_stage=1"}, {2, 1, 1, "parallel.zero_stage=0"}},
       {{2, 2, 1, "parallel.zero_stage=0"}, {2, 2, 1, "parallel.zero_stage=1"}},
+      {{2, 1, 1, "parallel.zero_stage=2"}, {2, 2, 1, "parallel.zero_stage=3"}},
+      {{3, 1, 1, "parallel.zero_stage=3"}, {1, 2, 1}},
       {{1, 2, 3}, {3, 1, 1}},
   };
   return pairs;
@@ -98,6 +100,7 @@ BOOST_AUTO_TEST_CASE(the_same_plan_goes_on_with_the_same_bits) {
   int number = 0;
   for (const RankPlan& plan : {RankPlan{1, 1, 1}, RankPlan{2, 2, 1}, RankPlan{2, 1, 2, "train.precision=bf16"},
                                RankPlan{3, 1, 1, "parallel.zero_stage=0"}, RankPlan{1, 2, 2, "optimizer.name=sgd"},
+                               RankPlan{3, 1, 1, "parallel.zero_stage=3"},
                                RankPlan{3, 1, 1, "data.validation.fraction=0.1 train.validate_every=2"}}) {
     std::string whole = "whole" + std::to_string(++number), halves = "halves" + std::to_string(number);
     job.launch(plan.ranks(), whole, up_to(kWhole) + plan.settings());

@@ -26,7 +26,7 @@ std::vector<PlanCase> cases() {
     c.degrees = degrees;
     c.microbatch = 24 / degrees.data / (1 + number % 2 * 3);
     c.schedule = number % 3 == 0 ? "gpipe" : "1f1b";
-    c.zero = number / 2 % 2;
+    c.zero = number / 2 % 4;
     c.sequence_parallel = number % 2 == 0;
     c.tied = number % 4 != 1;
     c.optimizer = number % 5 == 2 ? "sgd" : "adamw";

@@ -16,7 +16,7 @@ PlanCase packed_case(Degrees degrees, int number) {
   c.degrees = degrees;
   c.microbatch = 24 / degrees.data / (1 + number % 3);
   c.schedule = number % 2 == 0 ? "1f1b" : "gpipe";
-  c.zero = number / 2 % 2;
+  c.zero = number / 2 % 4;
   c.sequence_parallel = number % 3 != 1;
   c.tied = number % 4 != 3;
   c.packed = true;

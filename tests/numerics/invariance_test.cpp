@@ -66,6 +66,7 @@ std::vector<PlanCase> cover() {
   std::vector<int> levels(kNumFactors, 2);
   levels[kData] = levels[kTensor] = levels[kPipeline] = static_cast<int>(kDegrees.size());
   levels[kMicrobatches] = static_cast<int>(kMicrobatchCounts.size());
+  levels[kZero] = Plan::kMostZero + 1;
   std::vector<PlanCase> cases;
   for (const Row& row : pairwise_cover(levels, is_legal)) cases.push_back(case_of(row));
   return cases;

@@ -16,7 +16,7 @@ std::vector<PlanCase> process_cases() {
     int64_t per_replica = 24 / degrees.data;
     c.microbatch = per_replica % (1 + number % 3) == 0 ? per_replica / (1 + number % 3) : per_replica;
     c.schedule = number % 2 == 0 ? "1f1b" : "gpipe";
-    c.zero = number / 2 % 2;
+    c.zero = number / 2 % 4;
     c.sequence_parallel = number / 3 % 2 == 0;
     c.tied = number % 5 != 0;
     c.optimizer = number % 4 == 3 ? "sgd" : "adamw";

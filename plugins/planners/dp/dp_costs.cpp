@@ -41,7 +41,7 @@ Result<std::vector<LayerShares>> shares_at(const PlanRequest& request, const Gra
   question.block_batch = size * mesh.degree(Axis::kData);
   question.microbatch_weight =
       static_cast<double>(std::max<int64_t>(1, request.global_batch / mesh.degree(Axis::kData) / size));
-  question.shards_optimizer = request.options.get_int("zero_stage") >= 1;
+  question.zero = request.zero;
   const std::vector<MeshShape> meshes = {mesh};
   const Cluster cluster = request.cluster->resized(std::max(request.num_ranks, mesh.num_devices()));
   const ShardingPrices prices = cluster_prices(cluster, meshes, {first_devices(mesh)});

@@ -33,11 +33,32 @@ BOOST_AUTO_TEST_CASE(a_plan_that_does_not_fit_exits_with_3_and_names_the_smalles
   BOOST_TEST(contains(nothing.output, "up to 32 ranks would fit"), nothing.output);
 }
 
-BOOST_AUTO_TEST_CASE(a_plan_that_does_not_fit_recomputes_unless_told_not_to) {
-  auto recomputing = run_on_job("plan", "--set memory.per_rank=12MiB");
+BOOST_AUTO_TEST_CASE(a_plan_that_does_not_fit_recomputes_as_few_layers_as_fit) {
+  const std::string within = "--set memory.per_rank=12MiB ";
+  auto recomputing = run_on_job("plan", within);
   BOOST_TEST(recomputing.exit_code == 0);
-  BOOST_TEST(contains(recomputing.output, "recompute: [block.0-3]"), recomputing.output);
-  BOOST_TEST(contains(recomputing.output, "What would fit without: train.micro_batch_size: 4"), recomputing.output);
+  BOOST_TEST(
+      contains(recomputing.output, "the defaults do not fit the memory; taken instead: recomputing 3 of 6 layers"),
+      recomputing.output);
+  BOOST_TEST(contains(recomputing.output, "recompute: [block.0-2]"), recomputing.output);
+  BOOST_TEST(run_on_job("plan", within + "--set parallel.recompute=block.0-2").exit_code == 0);
+  BOOST_TEST(run_on_job("plan", within + "--set parallel.recompute=block.0-1 --set parallel.zero_stage=1").exit_code ==
+             3);
+}
+
+BOOST_AUTO_TEST_CASE(a_plan_that_does_not_fit_splits_more_over_the_replicas) {
+  const std::string within =
+      "--set parallel.data_parallel_size=4 --set parallel.tensor_parallel_size=1 --set train.micro_batch_size=1 "
+      "--set parallel.recompute=none --set memory.per_rank=";
+  BOOST_TEST(contains(run_on_job("plan", within + "15MiB").output, "zero: 1"));
+  auto tight = run_on_job("plan", within + "13MiB");
+  BOOST_TEST(tight.exit_code == 0);
+  BOOST_TEST(contains(tight.output, "the defaults do not fit the memory; taken instead: parallel.zero_stage 2"),
+             tight.output);
+  auto tighter = run_on_job("plan", within + "9MiB");
+  BOOST_TEST(contains(tighter.output, "parallel.zero_stage 3"), tighter.output);
+  auto fixed = run_on_job("plan", within + "9MiB --set parallel.zero_stage=1");
+  BOOST_TEST(contains(fixed.output, "Smallest change that fits:\n    parallel.zero_stage: 3 "), fixed.output);
 }
 
 BOOST_AUTO_TEST_CASE(a_written_plan_is_read_back_and_prints_the_same) {

@@ -44,7 +44,8 @@ std::vector<Wrong> key_mistakes() {
       {"key in the wrong section", "data: {betas: [0.9, 0.95]}\n",
        "job.yaml:6:8: data.betas: unknown key; did you mean optimizer.betas?"},
       {"unknown key without a neighbour", "checkpoint: {compression: 3}\n",
-       "job.yaml:6:14: checkpoint.compression: unknown key; known keys of checkpoint: every_steps, keep_last, keep_every, dir"},
+       "job.yaml:6:14: checkpoint.compression: unknown key; known keys of checkpoint: every_steps, keep_last, "
+       "keep_every, dir"},
       {"key of another tool", "slurm_settings: 1\n",
        "job.yaml:6:1: slurm_settings: unknown key; known sections: run, model, data, train, optimizer, lr_scheduler, "
        "parallel, comm, device, checkpoint, cluster, plugins, memory"},
@@ -110,8 +111,8 @@ std::vector<Wrong> value_mistakes() {
        "job.yaml:6:18: train.precision: got bf61, expected fp32, bf16 or fp64; did you mean bf16?"},
       {"far choice", "optimizer: {name: lion_v2_experimental}\n",
        "job.yaml:6:19: optimizer.name: got lion_v2_experimental, expected adamw or sgd"},
-      {"ZeRO stage that does not exist", "parallel: {zero_stage: 3}\n",
-       "job.yaml:6:24: parallel.zero_stage: got 3, expected integer in [0, 1]"},
+      {"ZeRO stage that does not exist", "parallel: {zero_stage: 4}\n",
+       "job.yaml:6:24: parallel.zero_stage: got 4, expected integer in [0, 3] or auto"},
       {"scalar for a list", "optimizer: {betas: 0.9}\n",
        "job.yaml:6:20: optimizer.betas: got 0.9, expected list of 2 numbers in [0, 1); write [0.9]"},
       {"list of the wrong length", "optimizer: {betas: [0.9]}\n",

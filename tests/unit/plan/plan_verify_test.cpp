@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(slots_and_meshes_must_match) {
   BOOST_TEST(refusal([](Plan& p) {
                p.stages[1].mesh.axes = {{Axis::kData, 1}, {Axis::kTensor, 4}};
              }) == "plan stage s1 has data degree 1, stage s0 has 2; all stages need the same");
-  BOOST_TEST(refusal([](Plan& p) { p.stages[0].zero = 2; }) == "plan stage s0: zero 2 is not one of 0, 1");
+  BOOST_TEST(refusal([](Plan& p) { p.stages[0].zero = 4; }) == "plan stage s0: zero 4 is not one of 0, 1, 2, 3");
   BOOST_TEST(refusal([](Plan& p) { p.chunks = 2; }) == "plan has 2 chunks; schedules that exist take 1");
 }
 

@@ -48,6 +48,7 @@ struct Request {
     value.cluster = &cluster;
     value.services = &services();
     value.options = options.section("parallel");
+    if (value.options.has("zero_stage")) value.zero = static_cast<int>(value.options.get_int("zero_stage"));
     value.num_ranks = ranks;
     value.global_batch = 16;
     value.memory_per_rank = memory;

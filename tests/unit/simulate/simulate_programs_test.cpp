@@ -138,7 +138,7 @@ std::vector<DegreePlanOptions> many_plans() {
   for (Degrees degrees : {Degrees{1, 1, 1}, Degrees{4, 1, 1}, Degrees{1, 2, 1}, Degrees{2, 2, 1}, Degrees{1, 1, 4},
                           Degrees{2, 1, 2}, Degrees{2, 2, 2}, Degrees{1, 2, 2}})
     for (const char* schedule : {"gpipe", "1f1b"})
-      for (int zero : {0, 1}) {
+      for (int zero : {0, 1, 2, 3}) {
         DegreePlanOptions options;
         options.degrees = degrees;
         options.schedule = schedule;
@@ -330,7 +330,7 @@ BOOST_AUTO_TEST_CASE(one_rank_of_a_stage_says_what_all_of_them_say) {
       if (!stands) continue;
       num_alike += plan.num_slots() > static_cast<int>(plan.stages.size()) ? 1 : 0;
       // The first rank's pieces are the largest of uneven ones.
-      const double rounded_up = vocabulary == 33 ? 2e-3 : 1e-9;
+      const double rounded_up = vocabulary == 33 ? 3e-3 : 1e-9;
       BOOST_TEST(some->sent_per_level[0] == all.sent_per_level[0], boost::test_tools::tolerance(rounded_up));
     }
   }

@@ -1,0 +1,180 @@
+#include "framework/runtime/job_plan.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "framework/plugin/registry.hpp"
+#include "framework/simulate/fit.hpp"
+#include "framework/simulate/plan_estimate.hpp"
+
+namespace altiplano {
+
+std::string plan_itself(Plan plan) {
+  plan.predicted = {};
+  return plan.to_yaml();
+}
+
+Result<Bytes> memory_limit(const Options& options, const Cluster& cluster, int num_ranks) {
+  ALTIPLANO_ASSIGN(auto from_job, memory_per_rank(options));
+  if (from_job) return *from_job;
+  if (cluster.name != "this-machine") return cluster.device.memory;
+  return Bytes(static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) / num_ranks);
+}
+
+namespace {
+
+struct Considered {
+  std::vector<ConsideredPlan>& plans;
+  LastLowered& last;
+};
+
+/// Of a plan for the job's own ranks.
+Result<PlanEstimate> estimate_and_note(const Job& job, const Plan& plan, const Timetable& timetable,
+                                       const LoweringOptions& options, Bytes memory, const Considered& considered) {
+  LastLowered lowered{plan_itself(plan), options.only_first_of_stage, {}};
+  ALTIPLANO_ASSIGN(lowered.programs, lower(*job.graph, plan, timetable, Binding::identity(plan.num_slots()), options));
+  ALTIPLANO_ASSIGN(PlanEstimate found, estimate_programs(*job.graph, plan, job.cluster, timetable, lowered.programs));
+  const Bytes peak = *std::ranges::max_element(found.peak_per_rank);
+  considered.plans.push_back({plan, peak, peak <= memory, options.only_first_of_stage});
+  considered.plans.back().plan.predicted = found.prediction;
+  considered.last = std::move(lowered);
+  return found;
+}
+
+/// What planners ask; every plan they ask about for the job's own ranks is noted.
+PlannerServices services_for(const Job& job, JobDevice& device, bool only_previews, Bytes memory,
+                             Considered considered) {
+  auto estimate = [&job, &device, considered, memory](Plan plan, bool is_preview) -> Result<PlanEstimate> {
+    state_recompute(*job.graph, plan);
+    ALTIPLANO_ASSIGN(Timetable timetable, build_timetable(plan));
+    LoweringOptions options = device.lowering();
+    options.only_first_of_stage = is_preview;
+    if (plan.num_slots() == job.num_ranks) return estimate_and_note(job, plan, timetable, options, memory, considered);
+    // Planners ask about more ranks than the job has when they look for a change that fits.
+    return estimate_plan(*job.graph, plan, job.cluster.resized(plan.num_slots()), timetable, options);
+  };
+  PlannerServices services;
+  services.estimate = [estimate, only_previews](const Plan& plan) { return estimate(plan, only_previews); };
+  services.preview = [estimate](const Plan& plan) { return estimate(plan, true); };
+  services.schedule = [](const std::string& name) { return PluginRegistry::instance().schedule(name); };
+  return services;
+}
+
+/// What planners are asked, as long as this lives.
+struct Question {
+  PlannerServices services;
+  PlanRequest request;
+};
+
+Result<std::unique_ptr<Question>> question_of(const Job& job, const PlanningSizes& sizes,
+                                              std::vector<ConsideredPlan>& noted, LastLowered& last) {
+  const Options& options = job.config.options;
+  ALTIPLANO_ASSIGN(const Bytes memory, memory_limit(options, job.cluster, job.num_ranks));
+  auto question = std::make_unique<Question>();
+  question->services = services_for(job, *job.device, sizes.only_first_of_stage, memory, {noted, last});
+  PlanRequest& request = question->request;
+  request.graph = job.graph.get();
+  request.cluster = &job.cluster;
+  request.services = &question->services;
+  request.options = options.section("parallel");
+  request.num_ranks = job.num_ranks;
+  request.global_batch = sizes.batch.global;
+  request.microbatch = sizes.batch.micro;
+  request.accumulation = sizes.batch.accumulation;
+  request.memory_per_rank = memory;
+  if (options.has("parallel.zero_stage")) request.zero = static_cast<int>(options.get_int("parallel.zero_stage"));
+  return question;
+}
+
+struct Planners {
+  const StagePlanner* stages;
+  const ShardingPlanner* sharding;
+};
+
+/// Both halves by the planners that the job file names; one name for both: what that planner does not plan is the
+/// default's.
+Result<Planners> planners_of(const Options& options) {
+  const std::string stages_name = options.get_string("parallel.planner.stages"),
+                    sharding_name = options.get_string("parallel.planner.sharding");
+  ALTIPLANO_ASSIGN(const Planner* stages, PluginRegistry::instance().planner(stages_name));
+  ALTIPLANO_ASSIGN(const Planner* sharding, PluginRegistry::instance().planner(sharding_name));
+  auto by_default = [&](const char* key) {
+    return PluginRegistry::instance().planner(std::get<std::string>(options.default_value(key)));
+  };
+  if (stages_name == sharding_name && !stages->stages()) {
+    ALTIPLANO_ASSIGN(stages, by_default("parallel.planner.stages"));
+  }
+  if (stages_name == sharding_name && !sharding->sharding()) {
+    ALTIPLANO_ASSIGN(sharding, by_default("parallel.planner.sharding"));
+  }
+  if (!stages->stages())
+    return invalid_argument("parallel.planner.stages: planner/{} does not plan stages", stages_name);
+  if (!sharding->sharding())
+    return invalid_argument("parallel.planner.sharding: planner/{} does not plan sharding", sharding_name);
+  return Planners{stages->stages(), sharding->sharding()};
+}
+
+/// Divisions of the ranks with the tensor axis inside a node, least tensor x pipeline first.
+std::vector<Degrees> all_degrees(const Job& job) {
+  std::vector<Degrees> all;
+  const auto num_layers = static_cast<int>(job.graph->graph.layers().size());
+  for (int model = 1; model <= job.num_ranks; ++model) {
+    if (job.num_ranks % model != 0) continue;
+    for (int tensor = std::min(model, job.cluster.devices_per_node()); tensor >= 1; --tensor)
+      if (model % tensor == 0 && model / tensor <= num_layers)
+        all.push_back({job.num_ranks / model, tensor, model / tensor});
+  }
+  return all;
+}
+
+}  // namespace
+
+Status ask_planners(Job& job, const PlanningSizes& sizes, int zero, bool wants_advice, LastLowered& last) {
+  ALTIPLANO_ASSIGN(const auto question, question_of(job, sizes, job.considered, last));
+  ALTIPLANO_ASSIGN(const Planners planners, planners_of(job.config.options));
+  PlanRequest& request = question->request;
+  if (!job.config.options.has("parallel.zero_stage")) request.zero = zero;
+  request.wants_advice = wants_advice;
+  ALTIPLANO_ASSIGN(job.plan, planners.stages->plan_stages(request));
+  ALTIPLANO_RETURN_IF_ERROR(planners.sharding->plan_sharding(request, job.plan));
+  state_recompute(*job.graph, job.plan);
+  return Status::ok();
+}
+
+Status ask_sharding_planner(Job& job, const PlanningSizes& sizes, LastLowered& last) {
+  ALTIPLANO_ASSIGN(const auto question, question_of(job, sizes, job.considered, last));
+  ALTIPLANO_ASSIGN(const Planners planners, planners_of(job.config.options));
+  question->request.zero = job.plan.stages[0].zero;
+  job.plan.sharding.clear();
+  job.plan.strategies.clear();
+  job.plan.stored.clear();
+  return planners.sharding->plan_sharding(question->request, job.plan);
+}
+
+Result<PlanEstimate> estimate_for(Job& job, const Plan& plan, const PlanningSizes& sizes, LastLowered& last) {
+  ALTIPLANO_ASSIGN(const auto question, question_of(job, sizes, job.considered, last));
+  return question->services.estimate(plan);
+}
+
+std::vector<ConsideredPlan> plans_of_other_degrees(const Job& job, int most) {
+  std::vector<ConsideredPlan> considered;
+  const auto batch = job_batch(job.config.options, job.num_ranks);
+  if (!batch.is_ok()) return considered;
+  LastLowered last;
+  const auto question = question_of(job, {*batch, 0, true}, considered, last);
+  if (!question.is_ok()) return considered;
+  PlanRequest& request = (*question)->request;
+  request.zero = job.plan.stages[0].zero;
+  for (const Degrees& degrees : all_degrees(job)) {
+    DegreePlanOptions wanted = degree_options(request, job.plan.planner);
+    wanted.degrees = degrees;
+    wanted.split.clear();
+    if (cannot_fit(request, wanted)) continue;
+    const auto tried = fit_plan(request, wanted);
+    if (tried.is_ok() && --most == 0) break;
+  }
+  return considered;
+}
+
+}  // namespace altiplano
