@@ -11,6 +11,7 @@
 #include "framework/cli/job_arguments.hpp"
 #include "framework/cli/plan_choice.hpp"
 #include "framework/cli/plan_comparison.hpp"
+#include "framework/cli/plan_export.hpp"
 #include "framework/cli/simulation_text.hpp"
 #include "framework/plan/assignment.hpp"
 #include "framework/plan/layer_names.hpp"
@@ -25,13 +26,16 @@
 namespace altiplano {
 namespace {
 
+constexpr int kMostCompared = 8;
+
 struct PlanArguments {
   JobArguments job;
   int ranks = 1;
   std::string plan_file, output, svg;
   bool explain = false, full = false, program = false;
   int top = 0;
-  std::vector<std::string> compare;  ///< none or two
+  std::vector<std::string> compare;  ///< none, or two and more
+  std::string export_to;             ///< "megatron"
 };
 
 /// `may_stand_in`: of many ranks the first of every stage speak for the others.
@@ -158,7 +162,12 @@ Status plan(const PlanArguments& arguments) {
   ALTIPLANO_ASSIGN(Job job, prepare(arguments));
   ALTIPLANO_RETURN_IF_ERROR(verify_programs(job.programs));
   ALTIPLANO_RETURN_IF_ERROR(print_choice(arguments, job));
-  if (!arguments.explain && arguments.top == 0 && arguments.output.empty()) print_out("{}", job.plan.to_yaml());
+  if (!arguments.export_to.empty()) {
+    ALTIPLANO_ASSIGN(const std::string flags, export_megatron(job));
+    print_out("{}", flags);
+  } else if (!arguments.explain && arguments.top == 0 && arguments.output.empty()) {
+    print_out("{}", job.plan.to_yaml());
+  }
   if (arguments.full) ALTIPLANO_RETURN_IF_ERROR(print_full(job));
   if (arguments.program)
     for (const Program& program : job.programs) print_out("{}", program.to_string());
@@ -217,7 +226,9 @@ void add_plan_command(CLI::App& app, int& exit_code) {
     altiplano plan -n 4 -c configs/jobs/quickstart.yaml --explain --svg step.svg
     altiplano plan -n 4 -c configs/jobs/quickstart.yaml -o plan.yaml
     altiplano plan -n 16 -c configs/jobs/gpt2_124m.yaml --set cluster=a100-40-8 --set parallel.planner=dp --top 5
-    altiplano plan -n 4 -c configs/jobs/quickstart.yaml --compare plan.yaml heuristic)",
+    altiplano plan -n 4 -c configs/jobs/quickstart.yaml --compare plan.yaml heuristic
+    altiplano plan -n 16 -c configs/jobs/gpt2_124m.yaml --set cluster=a100-40-8 --compare heuristic deepspeed fsdp dp
+    altiplano plan -n 16 -c configs/jobs/gpt2_124m.yaml --set cluster=a100-40-8 --export megatron)",
                                            arguments);
   command->add_flag("--explain", arguments->explain,
                     "A table for people instead of YAML, and why this plan: what the runner-up would lose");
@@ -226,16 +237,21 @@ void add_plan_command(CLI::App& app, int& exit_code) {
           ->check(CLI::Range(1, 1000))
           ->type_name("K");
   CLI::Option* compared =
-      command->add_option("--compare", arguments->compare, "Two planners' plans, or two plan files, side by side")
-          ->expected(2)
+      command->add_option("--compare", arguments->compare, "Plans of several planners, or plan files, side by side")
+          ->expected(2, kMostCompared)
           ->type_name("PLANNER-OR-FILE");
   CLI::Option* svg = command->add_option("--svg", arguments->svg, "Write the timeline of a simulated step as a picture")
                          ->type_name("FILE");
   command->add_flag("--full", arguments->full, "The sharding of every value too");
   command->add_flag("--program", arguments->program, "Every rank's program too");
+  CLI::Option* exported =
+      command->add_option("--export", arguments->export_to, "The plan as flags of another framework, instead of YAML")
+          ->check(CLI::IsMember({"megatron"}))
+          ->type_name("megatron");
   CLI::Option* output = command->add_option("-o,--output,--out", arguments->output, "Write the plan to this file");
   output->type_name("FILE");
-  for (CLI::Option* other : {top, svg, output}) compared->excludes(other);
+  for (CLI::Option* other : {top, svg, output, exported}) compared->excludes(other);
+  for (CLI::Option* other : {top, command->get_option("--explain")}) exported->excludes(other);
   for (const char* other : {"--plan", "--explain", "--full", "--program"})
     compared->excludes(command->get_option(other));
   on_run(command, exit_code, [arguments] { return plan(*arguments); });

@@ -59,7 +59,8 @@ BOOST_AUTO_TEST_CASE(every_op_kind_has_a_case_in_the_device_suite) {
 }
 
 BOOST_AUTO_TEST_CASE(every_planner_keeps_its_promises) {
-  hold_all_to_promises(Planner::kKind, {"planner/manual", "planner/heuristic", "planner/ilp", "planner/dp"});
+  hold_all_to_promises(Planner::kKind, {"planner/manual", "planner/heuristic", "planner/ilp", "planner/dp",
+                                        "planner/deepspeed", "planner/fsdp"});
 }
 BOOST_AUTO_TEST_CASE(every_schedule_keeps_its_promises) {
   hold_all_to_promises(Schedule::kKind, {"schedule/gpipe", "schedule/1f1b"});

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "framework/base/plural.hpp"
 #include "framework/search/stage_program.hpp"
-#include "framework/simulate/fit.hpp"
+#include "framework/simulate/degree_choice.hpp"
 #include "plugins/planners/dp/dp_costs.hpp"
 
 namespace altiplano {
@@ -32,20 +31,16 @@ class Candidates {
  public:
   Candidates(const PlanRequest& request, const GraphFacts& facts)
       : request_(request), facts_(facts), cut_bytes_(bytes_across_cuts(*request.graph, facts)) {
-    auto given = [&](const char* key) {
-      return request.options.has(key) ? static_cast<int>(request.options.get_int(key)) : 0;
-    };
-    data_ = given("data_parallel_size");
-    tensor_ = given("tensor_parallel_size");
-    pipeline_ = given("pipeline_parallel_size");
-    if (request.options.has("pipeline.split") && pipeline_ == 0)
-      pipeline_ = static_cast<int>(request.options.get_ints("pipeline.split").size());
+    const FixedDegrees degrees = fixed_degrees(request.options);
+    data_ = degrees.data;
+    tensor_ = degrees.tensor;
+    pipeline_ = degrees.pipeline;
   }
 
   Result<std::vector<DpCandidate>> run() {
     const int fixed = std::max(1, data_) * std::max(1, tensor_) * std::max(1, pipeline_);
     if (request_.num_ranks % fixed != 0 || (data_ && tensor_ && pipeline_ && fixed != request_.num_ranks))
-      return no_such_degrees(fixed);
+      return no_such_degrees(request_.options, {data_, tensor_, pipeline_}, request_.num_ranks);
     for (int data : divisors(request_.num_ranks, request_.num_ranks)) {
       if ((data_ > 0 && data != data_) || request_.global_batch % data != 0) continue;
       ALTIPLANO_RETURN_IF_ERROR(add_for_data(data));
@@ -55,24 +50,6 @@ class Candidates {
   }
 
  private:
-  /// Names the first degree given, which is one the user can change.
-  Status no_such_degrees(int product) const {
-    std::string key, words;
-    int num_given = 0;
-    for (const auto& [name, degree] :
-         {std::pair("data_parallel_size", data_), std::pair("tensor_parallel_size", tensor_),
-          std::pair("pipeline_parallel_size", pipeline_)}) {
-      if (degree == 0) continue;
-      if (num_given++ == 0) key = name;
-      words += fmt::format("{}{} {}", words.empty() ? "" : " x ", name, degree);
-    }
-    return invalid_argument(
-        "{}: {} does not divide {}; start it with -n {} or a multiple (`altiplano launch -n {}` trains), or let the "
-        "planner choose",
-        request_.options.where(key), num_given == 1 ? std::to_string(product) : fmt::format("{} = {}", words, product),
-        counted(request_.num_ranks, "rank"), product, product);
-  }
-
   Status add_for_data(int data) {
     const int units = request_.num_ranks / data;
     std::vector<int> tensors;

@@ -61,6 +61,41 @@ BOOST_AUTO_TEST_CASE(a_plan_that_does_not_fit_splits_more_over_the_replicas) {
   BOOST_TEST(contains(fixed.output, "Smallest change that fits:\n    parallel.zero_stage: 3 "), fixed.output);
 }
 
+BOOST_AUTO_TEST_CASE(a_plan_is_exported_as_flags_of_megatron) {
+  auto exported = run_on_job("plan",
+                             "--export megatron --set train.precision=bf16 --set parallel.pipeline_parallel_size=2 "
+                             "--set parallel.data_parallel_size=1 --set parallel.recompute=block.0,block.2");
+  BOOST_TEST(exported.exit_code == 0);
+  BOOST_TEST(exported.output ==
+             "--num-layers 4\n--hidden-size 128\n--ffn-hidden-size 512\n--num-attention-heads 4\n"
+             "--max-position-embeddings 64\n--seq-length 64\n--micro-batch-size 8\n--global-batch-size 32\n--bf16\n"
+             "--tensor-model-parallel-size 2\n--pipeline-model-parallel-size 2\n--sequence-parallel\n"
+             "--recompute-granularity full\n--recompute-method block\n--recompute-num-layers 1\n");
+  const std::string replicas =
+      "--export megatron --set parallel.data_parallel_size=4 --set parallel.tensor_parallel_size=1 --set "
+      "parallel.zero_stage=";
+  BOOST_TEST(contains(run_on_job("plan", replicas + "1").output, "\n--use-distributed-optimizer\n"));
+  BOOST_TEST(contains(run_on_job("plan", replicas + "3").output,
+                      "\n--use-megatron-fsdp\n--data-parallel-sharding-strategy optim_grads_params\n"));
+}
+
+BOOST_AUTO_TEST_CASE(a_plan_that_megatron_has_no_flags_for_is_refused_with_what_of_it) {
+  auto refused = [](const std::string& arguments) {
+    auto result = run_on_job("plan", "--export megatron " + arguments);
+    BOOST_TEST(result.exit_code == 2);
+    return result.output;
+  };
+  BOOST_TEST(contains(refused("--set parallel.recompute=block.1"),
+                      "--export megatron: stage s0 recomputes 1 of its 4 blocks, s0 1; it recomputes equally many, the "
+                      "first ones, on every stage"));
+  BOOST_TEST(contains(refused("--set parallel.pipeline_parallel_size=2 --set parallel.data_parallel_size=1 --set "
+                              "parallel.schedule=gpipe"),
+                      "--export megatron: schedule gpipe: it has 1f1b and its interleaved form"));
+  BOOST_TEST(
+      contains(refused("--set 'parallel.sharding={\"block.*.mlp.up.weight\": \"[{data}, -]\"}'"),
+               "--export megatron: block.0.mlp.up.weight lies as [{data}, -] in the plan, as [-, {tensor}] there"));
+}
+
 BOOST_AUTO_TEST_CASE(a_written_plan_is_read_back_and_prints_the_same) {
   TemporaryDirectory folder;
   std::string file = folder / "plan.yaml";

@@ -137,8 +137,47 @@ BOOST_AUTO_TEST_CASE(heuristic_keeps_the_degrees_the_user_fixed) {
              "(`altiplano launch -n 4` trains), or let the planner choose");
 }
 
+BOOST_AUTO_TEST_CASE(deepspeed_raises_the_zero_stage_as_far_as_memory_needs) {
+  auto peak_at = [&](int64_t zero) {
+    Request request(4, {{"zero_stage", zero}});
+    request.value.microbatch = 1;
+    return peak_of(*plan_with("deepspeed", request.value));
+  };
+  BOOST_TEST((peak_at(3) < peak_at(2)));
+  BOOST_TEST((peak_at(2) < peak_at(1)));
+  for (int64_t zero : {1, 2, 3}) {
+    Request tight(4, {}, peak_at(zero));
+    tight.value.microbatch = 1;
+    auto plan = plan_with("deepspeed", tight.value);
+    BOOST_REQUIRE_MESSAGE(plan.is_ok(), plan.status().to_string());
+    BOOST_TEST(plan->stages[0].zero == zero);
+    BOOST_TEST(degrees_of(*plan) == "1 stages of {data: 4, tensor: 1}");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(fsdp_splits_everything_over_replicas_and_keeps_given_degrees) {
+  auto plan = plan_with("fsdp", Request(4, {{"tensor_parallel_size", int64_t{2}}}).value);
+  BOOST_REQUIRE_MESSAGE(plan.is_ok(), plan.status().to_string());
+  BOOST_TEST(plan->stages[0].zero == 3);
+  BOOST_TEST(degrees_of(*plan) == "1 stages of {data: 2, tensor: 2}");
+  BOOST_TEST(plan_with("fsdp", Request(4, {{"zero_stage", int64_t{1}}}).value).status().message() ==
+             "parallel.zero_stage: 1: planner/fsdp splits parameters too, which is stage 3; leave it out or use "
+             "planner/deepspeed");
+}
+
+BOOST_AUTO_TEST_CASE(planners_of_replicas_refuse_degrees_that_do_not_make_the_ranks) {
+  for (const char* planner : {"deepspeed", "fsdp"}) {
+    BOOST_TEST(plan_with(planner, Request(4, {{"tensor_parallel_size", int64_t{3}}}).value).status().message() ==
+               "parallel.tensor_parallel_size: 3 does not divide 4 ranks; start it with -n 3 or a multiple (`altiplano "
+               "launch -n 3` trains), or let the planner choose");
+    BOOST_TEST(plan_with(planner, Request(4, {{"data_parallel_size", int64_t{2}}}).value).status().message() ==
+               "parallel.data_parallel_size: 2 does not make 4 ranks; planner/deepspeed and planner/fsdp make every "
+               "rank a replica; give tensor_parallel_size or pipeline_parallel_size too, or leave it out");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(equal_requests_give_equal_plans) {
-  for (const char* planner : {"manual", "heuristic", "dp"})
+  for (const char* planner : {"manual", "heuristic", "dp", "deepspeed", "fsdp"})
     BOOST_TEST(plan_with(planner, Request(4).value)->to_yaml() == plan_with(planner, Request(4).value)->to_yaml());
 }
 
