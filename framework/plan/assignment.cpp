@@ -23,13 +23,15 @@ ShardingSpec zero_spec(const ShardingSpec& storage, const Shape& shape, const Me
   int degree = mesh.degree(Axis::kData);
   if (degree == 1 || storage.split_axes().contains(Axis::kData)) return storage;
   Shape local = padded_extents(storage, shape, mesh);
+  // The first even dim: its pieces lie one after the other, so that they are exchanged where they are.
   int best = -1;
-  auto is_even = [&](size_t d) { return local[d] % degree == 0; };
   for (size_t d = 0; d < local.size(); ++d) {
     if (local[d] < 2) continue;
-    if (best < 0 || std::pair(is_even(d), local[d]) >
-                        std::pair(is_even(static_cast<size_t>(best)), local[static_cast<size_t>(best)]))
+    if (local[d] % degree == 0) {
       best = static_cast<int>(d);
+      break;
+    }
+    if (best < 0 || local[d] > local[static_cast<size_t>(best)]) best = static_cast<int>(d);
   }
   ShardingSpec spec = storage;
   if (best >= 0) spec.dims[static_cast<size_t>(best)].push_back(Axis::kData);

@@ -43,8 +43,7 @@ Result<ShardingAssignment> assign_shardings(const TrainingGraph& graph, const Pl
 std::vector<ShardingSpec> parameter_specs(const Graph& graph, const Plan& plan);
 
 /// How ZeRO (Rajbhandari et al., SC 2020) splits over the replicas what `storage` keeps whole on each: the data axis
-/// added to the dim where it divides best (even splits first, then the longest); unchanged when no dim is longer than
-/// one element.
+/// added to the first dim that it divides evenly, else to the longest; unchanged when no dim is longer than one element.
 ShardingSpec zero_spec(const ShardingSpec& storage, const Shape& shape, const MeshShape& mesh);
 
 /// What a mesh makes of a parameter's planned storage at a ZeRO stage: from 3 on it is split over the replicas.

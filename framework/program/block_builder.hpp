@@ -53,6 +53,9 @@ class BlockBuilder {
     BufferId at;
     bool is_last(size_t s) const { return s + 1 == path.size(); }
   };
+  /// Whether its pieces are exchanged where they lie when it goes alone.
+  bool needs_no_packing(const Move& move) const;
+  bool is_even(const Move& move, size_t s, const std::vector<int>& members) const;
   void run(std::vector<Move> moves);
   void slice(Move& move, size_t s);
   void to_partial(Move& move, size_t s);

@@ -21,6 +21,9 @@ std::string path_signature(const std::vector<ReshardStep>& path, DType dtype) {
   return text;
 }
 
+/// From this size on a tensor whose pieces need no packing is not put into a bucket, which would copy them.
+constexpr int64_t kAloneBytes = 256 << 10;
+
 ReduceKind reduce_of(const ReshardStep& step) {
   return step.before.partial_kind == PartialKind::kMax ? ReduceKind::kMax : ReduceKind::kSum;
 }
@@ -54,8 +57,10 @@ void BlockBuilder::reshard(std::vector<ReshardItem*> items) {
     auto path = reshard_path(item->from, item->to, item->shape, mesh_);
     ALTIPLANO_ASSERT(path.is_ok(), "{}: {}", item->name, path.status().to_string());
     std::string signature = path_signature(*path, item->dtype);
+    Move move{item, std::move(*path), item->in};
+    if (needs_no_packing(move)) signature += "/alone " + item->name;
     if (!by_path.count(signature)) order.push_back(signature);
-    by_path[signature].push_back({item, std::move(*path), item->in});
+    by_path[signature].push_back(std::move(move));
   }
   for (const std::string& signature : order) {
     std::vector<Move> bucket;
@@ -71,6 +76,25 @@ void BlockBuilder::reshard(std::vector<ReshardItem*> items) {
     }
     if (!bucket.empty()) run(std::move(bucket));
   }
+}
+
+bool BlockBuilder::is_even(const Move& move, size_t s, const std::vector<int>& members) const {
+  const ReshardStep& step = move.path[s];
+  const ShardingSpec& split = step.kind == ReshardKind::kAllGather ? step.before : step.after;
+  const int64_t own = mine(move, split).num_elements();
+  return std::ranges::all_of(members, [&](int m) { return box(move, split, m).num_elements() == own; });
+}
+
+bool BlockBuilder::needs_no_packing(const Move& move) const {
+  const ReshardItem& item = *move.item;
+  auto elements = [&](const ShardingSpec& spec) { return num_elements(padded_extents(spec, item.shape, mesh_)); };
+  if (std::max(elements(item.from), elements(item.to)) * size_of(item.dtype) < kAloneBytes) return false;
+  return !move.path.empty() && std::ranges::all_of(move.path, [&](const ReshardStep& step) {
+    const auto s = static_cast<size_t>(&step - move.path.data());
+    if (step.kind != ReshardKind::kAllGather && step.kind != ReshardKind::kReduceScatter) return false;
+    const ShardingSpec& whole = step.kind == ReshardKind::kAllGather ? step.after : step.before;
+    return is_even(move, s, mesh_.group(mesh_index_, {step.axis})) && splits_contiguously(mine(move, whole), step.dim);
+  });
 }
 
 void BlockBuilder::run(std::vector<Move> moves) {
