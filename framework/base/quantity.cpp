@@ -37,6 +37,8 @@ constexpr Unit kRateUnits[] = {{"TiB/s", 1099511627776.0},
                                {"B/s", 1.0}};
 constexpr Unit kFlopUnits[] = {
     {"PFLOP/s", 1e15}, {"TFLOP/s", 1e12}, {"GFLOP/s", 1e9}, {"MFLOP/s", 1e6}, {"FLOP/s", 1.0}};
+constexpr Unit kWorkUnits[] = {{"PFLOP", 1e15}, {"TFLOP", 1e12}, {"GFLOP", 1e9},
+                               {"MFLOP", 1e6},  {"kFLOP", 1e3},  {"FLOP", 1.0}};
 constexpr Unit kTimeUnits[] = {{"h", 3600.0},    {"min", 60.0},    {"s", 1.0},
                                {"ms", 1.0, 1e3}, {"us", 1.0, 1e6}, {"ns", 1.0, 1e9}};
 
@@ -48,6 +50,8 @@ std::span<const Unit> units_of(QuantityKind kind) {
       return kRateUnits;
     case QuantityKind::kFlopsPerSecond:
       return kFlopUnits;
+    case QuantityKind::kFlops:
+      return kWorkUnits;
     case QuantityKind::kSeconds:
       return kTimeUnits;
   }
@@ -99,6 +103,8 @@ std::string quantity_example(QuantityKind kind) {
       return "a rate such as 300 GB/s";
     case QuantityKind::kFlopsPerSecond:
       return "a rate such as 312 TFLOP/s";
+    case QuantityKind::kFlops:
+      return "work such as 20 GFLOP";
     case QuantityKind::kSeconds:
       return "a time such as 5 us";
   }

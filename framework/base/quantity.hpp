@@ -14,10 +14,12 @@ enum class QuantityKind : uint8_t {
   kBytes,           ///< B, kB MB GB TB (powers of 1000), KiB MiB GiB TiB (powers of 1024)
   kBytesPerSecond,  ///< the same with /s
   kFlopsPerSecond,  ///< FLOP/s, MFLOP/s, GFLOP/s, TFLOP/s, PFLOP/s
+  kFlops,           ///< FLOP, kFLOP, MFLOP, GFLOP, TFLOP, PFLOP
   kSeconds,         ///< ns, us, ms, s, min, h
 };
 
-/// Value in the base unit (B, B/s, FLOP/s, s). Nothing for an unknown unit, a negative, infinite or missing number.
+/// Value in the base unit (B, B/s, FLOP, FLOP/s, s). Nothing for an unknown unit, a negative, infinite or missing
+/// number.
 std::optional<double> parse_quantity(QuantityKind kind, std::string_view text);
 /// Text in the largest unit that keeps the number short and exact: parse_quantity gives `value` back, bit for bit.
 std::string print_quantity(QuantityKind kind, double value);

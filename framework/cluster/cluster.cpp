@@ -89,7 +89,7 @@ static Status verify_device(const DeviceModel& device) {
     return invalid_argument("device.matmul_efficiency: {}; must be above 0 and at most 1", device.matmul_efficiency);
   if (!(device.op_overhead >= 0))
     return invalid_argument("device.op_overhead: {}; must not be negative", device.op_overhead);
-  return Status::ok();
+  return device.curves ? verify_curves(*device.curves) : Status::ok();
 }
 
 static Status verify_level(const Level& level, size_t index) {
@@ -99,7 +99,7 @@ static Status verify_level(const Level& level, size_t index) {
   if (!(level.bandwidth > 0)) return invalid_argument("{}.bandwidth: {}; must be more than 0", key, level.bandwidth);
   if (!(level.oversubscription >= 1))
     return invalid_argument("{}.oversubscription: {}; must be at least 1 (1: none)", key, level.oversubscription);
-  return Status::ok();
+  return level.curves ? verify_curves(*level.curves, key + ".curves") : Status::ok();
 }
 
 Status Cluster::verify() const {

@@ -4,13 +4,16 @@
 // strings, so that no other folder parses it.
 //
 // Invariants (Cluster::verify, from_yaml): at least one level; every fanout >= 1; bandwidths, memory and peaks > 0;
-// latencies >= 0; oversubscription >= 1; matmul_efficiency in (0, 1]; peak_flops has f32; level names distinct.
+// latencies >= 0; oversubscription >= 1; matmul_efficiency in (0, 1]; peak_flops has f32; level names distinct; curves
+// as curves.hpp says.
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "framework/base/status.hpp"
 #include "framework/base/units.hpp"
+#include "framework/cluster/curves.hpp"
 #include "framework/graph/dtype.hpp"
 
 namespace altiplano {
@@ -24,6 +27,11 @@ struct DeviceModel {
   double matmul_efficiency = 0.6;      ///< reached share of the peak for large products
   double op_overhead = 0;              ///< seconds every op costs before it does anything (launch, dispatch)
   std::string source;                  ///< where the figures come from
+  /// Collectives and messages go on while it computes. Else it does them itself, while it waits for them: processes
+  /// that exchange through memory they share.
+  bool overlaps_communication = true;
+  /// What it reaches at work of what size, where that is known; null: peak x efficiency and the bandwidth at any size.
+  std::shared_ptr<const DeviceCurves> curves = nullptr;
 };
 
 /// One level of the tree, innermost first: links between the children of one group of that level.
@@ -34,6 +42,7 @@ struct Level {
   double bandwidth = 0;  ///< bytes per second and direction of one device through this level
   double oversubscription =
       1;  ///< devices below share the level's links: each gets bandwidth / oversubscription when all send
+  std::shared_ptr<const LevelCurves> curves = nullptr;  ///< null: latency and bandwidth at any size
 };
 
 struct Cluster {

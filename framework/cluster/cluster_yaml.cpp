@@ -1,118 +1,15 @@
 // The YAML form of a Cluster: reading (strict, errors with file:line:column and key) and writing.
-#include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
-
-#include <algorithm>
-#include <set>
-
-#include "framework/base/quantity.hpp"
-#include "framework/base/text.hpp"
 #include "framework/cluster/cluster.hpp"
+#include "framework/cluster/curves_yaml.hpp"
 
 namespace altiplano {
 namespace {
 
 constexpr int64_t kFormatVersion = 1;
 
-/// A mapping of the file. Every read* remembers the key as known; finish() refuses the others. Errors are kept: the
-/// first one wins.
-class Section {
- public:
-  Section(const YAML::Node& node, std::string prefix, const std::string& file, std::map<std::string, YAML::Mark>& marks,
-          Status& status)
-      : node_(node), prefix_(std::move(prefix)), file_(file), marks_(marks), status_(status) {
-    if (!node_.IsMap()) {
-      fail(node_.Mark(), prefix_.empty() ? "the file" : prefix_, "must be a mapping of keys to values");
-      return;
-    }
-    std::set<std::string> seen;
-    for (const auto& entry : node_) {
-      std::string key = entry.first.Scalar();
-      marks_[dotted(key)] = entry.second.Mark();
-      if (!seen.insert(key).second) fail(entry.first.Mark(), dotted(key), "stands twice");
-    }
-  }
-
-  YAML::Node child(const std::string& key) {
-    known_.push_back(key);
-    return node_.IsMap() ? node_[key] : YAML::Node(YAML::NodeType::Undefined);
-  }
-
-  /// A missing required key is an error; the result is then empty.
-  std::optional<std::string> scalar(const std::string& key, bool required) {
-    YAML::Node node = child(key);
-    if (!node.IsDefined()) {
-      if (required) fail(node_.Mark(), dotted(key), "missing");
-      return std::nullopt;
-    }
-    if (node.IsScalar()) return node.Scalar();
-    fail(node.Mark(), dotted(key), "must be a single value");
-    return std::nullopt;
-  }
-
-  void read_text(const std::string& key, std::string& out) {
-    if (auto text = scalar(key, true)) out = *text;
-  }
-
-  void read_int(const std::string& key, int64_t& out) {
-    auto text = scalar(key, true);
-    if (!text) return;
-    auto value = parse_int(*text);
-    if (!value || *value > 1'000'000)
-      return fail(node_[key].Mark(), dotted(key), fmt::format("\"{}\" is no whole number up to 1000000", *text));
-    out = *value;
-  }
-
-  void read_number(const std::string& key, double& out) {
-    auto text = scalar(key, false);
-    if (!text) return;
-    auto value = parse_double(*text);
-    if (!value) return fail(node_[key].Mark(), dotted(key), fmt::format("\"{}\" is no number", *text));
-    out = *value;
-  }
-
-  void read_quantity(const std::string& key, QuantityKind kind, double& out, bool required = true) {
-    auto text = scalar(key, required);
-    if (!text) return;
-    auto value = parse_quantity(kind, *text);
-    if (!value)
-      return fail(node_[key].Mark(), dotted(key), fmt::format("\"{}\" is not {}", *text, quantity_example(kind)));
-    out = *value;
-  }
-
-  void finish() {
-    if (!node_.IsMap()) return;
-    for (const auto& entry : node_) {
-      std::string key = entry.first.Scalar();
-      if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
-      auto near = did_you_mean(key, known_);
-      fail(entry.first.Mark(), dotted(key),
-           "unknown key; " + (near ? "did you mean " + *near + "?" : "known: " + join(known_, ", ")));
-    }
-  }
-
-  std::string dotted(const std::string& key) const { return prefix_.empty() ? key : prefix_ + "." + key; }
-
-  void fail(const YAML::Mark& mark, const std::string& key, const std::string& message) {
-    if (status_.is_ok())
-      status_ = invalid_argument("{}:{}:{}: {}: {}", file_, mark.line + 1, mark.column + 1, key, message);
-  }
-
-  Section sub(const std::string& key) { return {child(key), dotted(key), file_, marks_, status_}; }
-  Section item(const YAML::Node& node, const std::string& key) { return {node, key, file_, marks_, status_}; }
-
- private:
-  const YAML::Node node_;  // const: reading a missing key must not create it
-  std::string prefix_;
-  const std::string& file_;
-  std::map<std::string, YAML::Mark>& marks_;
-  Status& status_;
-  std::vector<std::string> known_;
-};
-
-void read_device(Section& root, DeviceModel& device) {
+void read_device(YamlSection& root, DeviceModel& device) {
   if (!root.child("device").IsDefined()) return root.fail({}, "device", "missing");
-  Section section = root.sub("device");
+  YamlSection section = root.sub("device");
   section.read_text("name", device.name);
   double memory = 0;
   section.read_quantity("memory", QuantityKind::kBytes, memory);
@@ -123,22 +20,28 @@ void read_device(Section& root, DeviceModel& device) {
   section.read_text("source", device.source);
   YAML::Node peaks = section.child("peak_flops");
   if (!peaks.IsDefined()) return section.fail({}, "device.peak_flops", "missing");
-  Section flops = section.sub("peak_flops");
+  YamlSection flops = section.sub("peak_flops");
   for (DType dtype : {DType::kF64, DType::kF32, DType::kBF16}) {
     double value = 0;
     flops.read_quantity(to_string(dtype), QuantityKind::kFlopsPerSecond, value, false);
     if (peaks.IsMap() && peaks[to_string(dtype)].IsDefined()) device.peak_flops[dtype] = value;
   }
   flops.finish();
+  section.read_bool("overlaps_communication", device.overlaps_communication);
+  if (section.child("curves").IsDefined()) {
+    DeviceCurves curves;
+    read_curves(section, curves);
+    device.curves = std::make_shared<const DeviceCurves>(std::move(curves));
+  }
   section.finish();
 }
 
-void read_levels(Section& root, std::vector<Level>& levels) {
+void read_levels(YamlSection& root, std::vector<Level>& levels) {
   YAML::Node list = root.child("levels");
   if (!list.IsDefined() || !list.IsSequence())
     return root.fail(list.IsDefined() ? list.Mark() : YAML::Mark(), "levels", "must be a list, innermost level first");
   for (size_t i = 0; i < list.size(); ++i) {
-    Section section = root.item(list[i], fmt::format("levels[{}]", i));
+    YamlSection section = root.item(list[i], fmt::format("levels[{}]", i));
     Level level;
     int64_t fanout = 1;
     section.read_text("name", level.name);
@@ -147,6 +50,11 @@ void read_levels(Section& root, std::vector<Level>& levels) {
     section.read_quantity("latency", QuantityKind::kSeconds, level.latency);
     section.read_quantity("bandwidth", QuantityKind::kBytesPerSecond, level.bandwidth);
     section.read_number("oversubscription", level.oversubscription);
+    if (section.child("curves").IsDefined()) {
+      LevelCurves curves;
+      read_curves(section, curves);
+      level.curves = std::make_shared<const LevelCurves>(std::move(curves));
+    }
     section.finish();
     levels.push_back(level);
   }
@@ -162,7 +70,7 @@ Status locate(const Status& status, const std::string& file, const std::map<std:
 Result<Cluster> read_cluster(const YAML::Node& document, const std::string& file) {
   Status status;
   std::map<std::string, YAML::Mark> marks;
-  Section root(document, "", file, marks, status);
+  YamlSection root(document, "", file, marks, status);
   Cluster cluster;
   int64_t version = kFormatVersion;
   root.read_int("altiplano_cluster", version);
@@ -207,12 +115,21 @@ std::string Cluster::to_yaml() const {
   out += fmt::format("  peak_flops: {{{}}}\n", join(peaks, ", "));
   out += fmt::format("  matmul_efficiency: {}\n", device.matmul_efficiency);
   out += fmt::format("  op_overhead: {}\n", print_quantity(QuantityKind::kSeconds, device.op_overhead));
+  if (!device.overlaps_communication) out += "  overlaps_communication: false\n";
+  if (device.curves) out += curves_text(*device.curves);
   out += fmt::format("  source: {}\nlevels:  # innermost first; bandwidth per device and direction\n",
                      quoted(device.source));
-  for (const Level& level : levels)
-    out += fmt::format("  - {{name: {}, fanout: {}, latency: {}, bandwidth: {}, oversubscription: {}}}\n",
-                       quoted(level.name), level.fanout, print_quantity(QuantityKind::kSeconds, level.latency),
-                       print_quantity(QuantityKind::kBytesPerSecond, level.bandwidth), level.oversubscription);
+  for (const Level& level : levels) {
+    const std::vector<std::string> keys = {
+        "name: " + quoted(level.name), fmt::format("fanout: {}", level.fanout),
+        "latency: " + print_quantity(QuantityKind::kSeconds, level.latency),
+        "bandwidth: " + print_quantity(QuantityKind::kBytesPerSecond, level.bandwidth),
+        fmt::format("oversubscription: {}", level.oversubscription)};
+    if (level.curves)
+      out += fmt::format("  - {}\n{}", join(keys, "\n    "), curves_text(*level.curves));
+    else
+      out += fmt::format("  - {{{}}}\n", join(keys, ", "));
+  }
   return out;
 }
 

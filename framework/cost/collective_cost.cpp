@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <map>
+
+#include "framework/cost/curve.hpp"
 
 namespace altiplano {
 namespace {
@@ -15,16 +18,23 @@ struct Links {
   double beta_all = 0;   ///< when every member sends upwards at once
 };
 
+/// What one device gets of a level for tensors of `bytes`.
+double bandwidth_at(double bandwidth, const LevelCurves* curves, double bytes) {
+  if (curves == nullptr || curves->bandwidth.empty() || bytes <= 0) return bandwidth;
+  return bytes / seconds_by_rate(curves->bandwidth, bytes);
+}
+
 /// A ring crosses each group's border once, so oversubscription hurts it only beyond the members that would share the
 /// border anyway.
-Links flat_links(const GroupShape& shape) {
+Links flat_links(const GroupShape& shape, double bytes) {
   Links links{shape.ranks, 0, 0, 0};
   int members_below = 1;
   for (const GroupLevel& level : shape.levels) {
+    const double bandwidth = bandwidth_at(level.bandwidth, level.curves.get(), bytes);
     double ring_share = std::max(1.0, level.oversubscription / members_below);
     links.alpha = std::max(links.alpha, level.latency);
-    links.beta_ring = std::max(links.beta_ring, ring_share / level.bandwidth);
-    links.beta_all = std::max(links.beta_all, level.oversubscription / level.bandwidth);
+    links.beta_ring = std::max(links.beta_ring, ring_share / bandwidth);
+    links.beta_all = std::max(links.beta_all, level.oversubscription / bandwidth);
     members_below *= level.fanout;
   }
   return links;
@@ -168,7 +178,7 @@ constexpr CollectiveAlgorithm kAllAlgorithms[] = {CollectiveAlgorithm::kRing, Co
 
 GroupLevel group_level(const Cluster& cluster, int level, int fanout) {
   const Level& l = cluster.levels[static_cast<size_t>(level)];
-  return {level, fanout, l.latency, l.bandwidth, l.oversubscription};
+  return {level, fanout, l.latency, l.bandwidth, l.oversubscription, l.curves};
 }
 
 /// Members per group of `group_size` devices; 0 when groups hold different numbers.
@@ -229,22 +239,23 @@ std::optional<CollectiveCost> algorithm_cost(CollectiveKind kind, CollectiveAlgo
     case CollectiveAlgorithm::kNone:
       return std::nullopt;
     case CollectiveAlgorithm::kRing:
-      return ring(kind, s, flat_links(shape));
+      return ring(kind, s, flat_links(shape, s));
     case CollectiveAlgorithm::kHalvingDoubling:
-      return halving_doubling(kind, s, flat_links(shape));
+      return halving_doubling(kind, s, flat_links(shape, s));
     case CollectiveAlgorithm::kTree:
-      return tree(kind, s, flat_links(shape));
+      return tree(kind, s, flat_links(shape, s));
     case CollectiveAlgorithm::kPairwise:
-      return pairwise(kind, s, flat_links(shape));
+      return pairwise(kind, s, flat_links(shape, s));
     case CollectiveAlgorithm::kHierarchical:
       return hierarchical(kind, bytes, shape);
   }
   return std::nullopt;
 }
 
-CollectiveCost collective_cost(CollectiveKind kind, Bytes bytes, const GroupShape& shape,
-                               std::span<const CollectiveAlgorithm> allowed) {
-  if (shape.ranks <= 1) return {};
+namespace {
+
+CollectiveCost cheapest(CollectiveKind kind, Bytes bytes, const GroupShape& shape,
+                        std::span<const CollectiveAlgorithm> allowed) {
   std::span<const CollectiveAlgorithm> candidates =
       allowed.empty() ? std::span<const CollectiveAlgorithm>(kAllAlgorithms) : allowed;
   Price best;
@@ -255,6 +266,41 @@ CollectiveCost collective_cost(CollectiveKind kind, Bytes bytes, const GroupShap
   }
   ALTIPLANO_ASSERT(best.has_value(), "no allowed algorithm serves {} of {} ranks", to_string(kind), shape.ranks);
   return *best;
+}
+
+/// The curve of this kind whose number of ranks is nearest by ratio, the smaller one among equals; null for none.
+const ExchangeCurve* nearest_curve(const LevelCurves& curves, std::optional<CollectiveKind> kind, int ranks) {
+  const ExchangeCurve* nearest = nullptr;
+  const auto distance = [&](const ExchangeCurve& curve) {
+    return std::abs(std::log(static_cast<double>(curve.ranks) / ranks));
+  };
+  for (const ExchangeCurve& curve : curves.measured)
+    if (curve.kind == kind && (!nearest || distance(curve) < distance(*nearest))) nearest = &curve;
+  return nearest;
+}
+
+/// By what was measured on the one level where the ranks meet.
+std::optional<Seconds> measured_time(CollectiveKind kind, Bytes bytes, const GroupShape& shape) {
+  if (shape.levels.size() != 1 || !shape.levels[0].curves) return std::nullopt;
+  const ExchangeCurve* curve = nearest_curve(*shape.levels[0].curves, kind, shape.ranks);
+  if (!curve) return std::nullopt;
+  const Seconds measured(seconds_by_time(curve->points, static_cast<double>(bytes.value)));
+  if (curve->ranks == shape.ranks) return measured;
+  GroupShape of_curve = shape;
+  of_curve.ranks = of_curve.levels[0].fanout = curve->ranks;
+  const double known = cheapest(kind, bytes, of_curve, {}).time.value;
+  return known > 0 ? measured * (cheapest(kind, bytes, shape, {}).time.value / known) : measured;
+}
+
+}  // namespace
+
+CollectiveCost collective_cost(CollectiveKind kind, Bytes bytes, const GroupShape& shape,
+                               std::span<const CollectiveAlgorithm> allowed) {
+  if (shape.ranks <= 1) return {};
+  CollectiveCost cost = cheapest(kind, bytes, shape, allowed);
+  if (allowed.empty())
+    if (const auto measured = measured_time(kind, bytes, shape)) cost.time = *measured;
+  return cost;
 }
 
 CollectiveCost collective_cost(CollectiveKind kind, Bytes bytes, const Cluster& cluster, std::span<const int> devices) {
@@ -281,12 +327,16 @@ std::map<int, double> bytes_by_level(CollectiveKind kind, Bytes bytes, const Gro
 Seconds transfer_cost(Bytes bytes, const Cluster& cluster, int a, int b) {
   int connecting = cluster.connecting_level(a, b);
   if (connecting < 0) return Seconds(0);
+  const auto& curves = cluster.levels[static_cast<size_t>(connecting)].curves;
+  const ExchangeCurve* measured = curves ? nearest_curve(*curves, std::nullopt, 2) : nullptr;
+  if (measured) return Seconds(seconds_by_time(measured->points, static_cast<double>(bytes.value)));
   double alpha = 0, beta = 0;
   for (int i = 0; i <= connecting; ++i) {
     const Level& level = cluster.levels[static_cast<size_t>(i)];
     if (level.fanout == 1 && i < connecting) continue;  // nothing is joined there
     alpha = std::max(alpha, level.latency);
-    beta = std::max(beta, level.oversubscription / level.bandwidth);
+    const double bandwidth = bandwidth_at(level.bandwidth, level.curves.get(), static_cast<double>(bytes.value));
+    beta = std::max(beta, level.oversubscription / bandwidth);
   }
   return Seconds(alpha + static_cast<double>(bytes.value) * beta);
 }

@@ -24,7 +24,12 @@
 // Sources: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005;
 // Sanders, Speck, Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing
 // 2009. Reduction arithmetic is not priced.
+//
+// Where a level has curves (framework/cluster/curves.hpp): B is the curve's at S; a call whose ranks meet at that level
+// alone, or such a phase of a hierarchical one, takes what was measured of its kind and number of ranks; of another
+// number, the nearest measured one's time in proportion to what the algorithms above cost.
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -45,6 +50,7 @@ struct GroupLevel {
   int level = 0;  ///< index into Cluster::levels
   int fanout = 1;
   double latency = 0, bandwidth = 0, oversubscription = 1;
+  std::shared_ptr<const LevelCurves> curves = nullptr;
 };
 struct GroupShape {
   int ranks = 1;
@@ -63,11 +69,12 @@ struct CollectiveCost {
   double bytes_sent = 0;  ///< per rank (the largest)
 };
 
-/// The price of one algorithm; nothing when it does not serve this kind and shape (hierarchical on one level,
-/// halving_doubling reduce_scatter of five ranks).
+/// The price of one algorithm by latencies and bandwidths; nothing when it does not serve this kind and shape
+/// (hierarchical on one level, halving_doubling reduce_scatter of five ranks).
 std::optional<CollectiveCost> algorithm_cost(CollectiveKind kind, CollectiveAlgorithm algorithm, Bytes bytes,
                                              const GroupShape& shape);
-/// The cheapest of `allowed` (empty: all); among equals the first in the order of the enum.
+/// The cheapest of `allowed` (empty: all); among equals the first in the order of the enum. Its time is the measured
+/// one where there is one and all are allowed.
 CollectiveCost collective_cost(CollectiveKind kind, Bytes bytes, const GroupShape& shape,
                                std::span<const CollectiveAlgorithm> allowed = {});
 CollectiveCost collective_cost(CollectiveKind kind, Bytes bytes, const Cluster& cluster, std::span<const int> devices);

@@ -2,26 +2,88 @@
 
 #include <algorithm>
 
+#include "framework/cost/curve.hpp"
+
 namespace altiplano {
 
-static double peak_flops(const DeviceModel& device, DType dtype) {
-  auto exact = device.peak_flops.find(dtype);
+namespace {
+
+/// The type whose figures stand for those of `dtype`, where it has none itself.
+DType wider(DType dtype) {
+  return dtype == DType::kF64 ? dtype : DType::kF32;
+}
+
+double peak_flops(const DeviceModel& device, DType dtype) {
+  const auto exact = device.peak_flops.find(dtype);
   if (exact != device.peak_flops.end()) return exact->second;
-  auto f32 = device.peak_flops.find(DType::kF32);
+  const auto f32 = device.peak_flops.find(DType::kF32);
   ALTIPLANO_ASSERT(f32 != device.peak_flops.end(), "device {} without an f32 figure", device.name);
   return dtype == DType::kF64 ? f32->second / 2 : f32->second;
+}
+
+double product_seconds(const OpWork& work, const DeviceModel& device) {
+  if (device.curves && work.smallest_dim > 0) {
+    const bool has_figure = device.peak_flops.contains(work.dtype);
+    for (DType type : {work.dtype, has_figure ? work.dtype : wider(work.dtype)})
+      if (const auto seconds = seconds_of_product(device.curves->products, type, work.flops.value, work.smallest_dim))
+        return *seconds;
+  }
+  return work.flops.value / reached_flops(device, work.dtype);
+}
+
+double traffic_seconds(double bytes, const DeviceModel& device) {
+  if (device.curves && !device.curves->memory.empty()) return seconds_by_rate(device.curves->memory, bytes);
+  return bytes / device.memory_bandwidth;
+}
+
+const OpCurve* curve_of(const OpWork& work, const DeviceModel& device) {
+  if (!device.curves) return nullptr;
+  const auto found = std::ranges::find_if(
+      device.curves->ops, [&](const OpCurve& curve) { return curve.kind == work.kind && curve.type == work.dtype; });
+  return found == device.curves->ops.end() ? nullptr : &*found;
+}
+
+double times_longer(const Curve& factors, int processors, double devices) {
+  if (processors <= 0 || devices <= processors) return slowdown(factors, devices);
+  return slowdown(factors, processors) * devices / processors;
+}
+
+}  // namespace
+
+WorkTime& WorkTime::operator+=(const WorkTime& other) {
+  compute += other.compute;
+  memory += other.memory;
+  return *this;
 }
 
 double reached_flops(const DeviceModel& device, DType dtype) {
   return peak_flops(device, dtype) * device.matmul_efficiency;
 }
 
-Seconds compute_cost(Flops flops, Bytes bytes, DType dtype, const DeviceModel& device) {
-  ALTIPLANO_ASSERT(flops.value >= 0 && bytes.value >= 0, "an op of {} flops and {} bytes", flops.value, bytes.value);
-  if (flops.value == 0 && bytes.value == 0) return Seconds(0);
-  double arithmetic = flops.value / reached_flops(device, dtype);
-  double traffic = static_cast<double>(bytes.value) / device.memory_bandwidth;
-  return Seconds(device.op_overhead + std::max(arithmetic, traffic));
+WorkTime compute_cost(const OpWork& work, const DeviceModel& device) {
+  const double flops = work.flops.value, bytes = static_cast<double>(work.bytes.value);
+  ALTIPLANO_ASSERT(flops >= 0 && bytes >= 0, "an op of {} flops and {} bytes", flops, bytes);
+  if (flops == 0 && bytes == 0) return {};
+  if (const OpCurve* curve = curve_of(work, device)) {
+    const double seconds = seconds_by_rate(curve->points, curve->by_flops ? flops : bytes);
+    return curve->by_flops ? WorkTime{device.op_overhead + seconds, 0} : WorkTime{device.op_overhead, seconds};
+  }
+  const double arithmetic = product_seconds(work, device), traffic = traffic_seconds(bytes, device);
+  return arithmetic >= traffic ? WorkTime{device.op_overhead + arithmetic, 0} : WorkTime{device.op_overhead, traffic};
+}
+
+WorkTime copy_cost(Bytes bytes, const DeviceModel& device) {
+  OpWork work;
+  work.kind = "copy";
+  work.bytes = bytes;
+  return compute_cost(work, device);
+}
+
+Seconds time_among(const WorkTime& work, const DeviceModel& device, double devices) {
+  if (!device.curves) return Seconds(work.alone());
+  const Sharing& sharing = device.curves->sharing;
+  return Seconds(work.compute * times_longer(sharing.compute, sharing.processors, devices) +
+                 work.memory * times_longer(sharing.memory, sharing.processors, devices));
 }
 
 }  // namespace altiplano

@@ -1,17 +1,32 @@
 #pragma once
-// Seconds of one op on one device by the roofline (Williams, Waterman, Patterson, CACM 2009): the slower of arithmetic
-// and memory traffic, plus what every op costs before it starts. A first estimate; measured curves come later.
+// Seconds of one op on one device: by the curves of the cluster model where it has them, else by the roofline
+// (Williams, Waterman, Patterson, CACM 2009): the slower of arithmetic and memory traffic. On top comes what every op
+// costs before it starts.
 #include "framework/base/units.hpp"
 #include "framework/cluster/cluster.hpp"
+#include "framework/cost/op_work.hpp"
 
 namespace altiplano {
 
-/// FLOP/s that large products of `dtype` reach: peak x matmul_efficiency. A type the device has no figure for runs as
-/// the next wider one (bf16 as f32); f64 at half the rate of f32; integers as f32.
+/// FLOP/s that large products of `dtype` reach without a curve: peak x matmul_efficiency. A type the device has no
+/// figure for runs as the next wider one (bf16 as f32); f64 at half the rate of f32; integers as f32.
 double reached_flops(const DeviceModel& device, DType dtype);
 
-/// flops >= 0 and bytes (read + written) >= 0 of the *local* op. An op of no work at all (empty local box) costs
-/// nothing.
-Seconds compute_cost(Flops flops, Bytes bytes, DType dtype, const DeviceModel& device);
+/// Seconds of work of a device that is alone on its node, by what slows it down when others work beside it.
+struct WorkTime {
+  double compute = 0, memory = 0;
+  WorkTime& operator+=(const WorkTime& other);
+  double alone() const { return compute + memory; }
+};
+
+/// An op of no work at all (empty local box) costs nothing. An op is priced by its own kind's curve; else a matrix
+/// product by the products' curves and everything by the bytes it moves, whichever takes longer.
+WorkTime compute_cost(const OpWork& work, const DeviceModel& device);
+/// Of a copy of as many bytes, read and written.
+WorkTime copy_cost(Bytes bytes, const DeviceModel& device);
+
+/// What the work takes while `devices` of the node work, itself among them: by the curves of Sharing, and in turns when
+/// they are more than the processors.
+Seconds time_among(const WorkTime& work, const DeviceModel& device, double devices);
 
 }  // namespace altiplano

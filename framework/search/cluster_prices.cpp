@@ -14,10 +14,14 @@ namespace {
 /// Gradients and gathered parameters share collectives of about this size (LoweringOptions::bucket_bytes).
 constexpr double kBucketBytes = 32 << 20;
 
+/// While all devices of the node work.
+double among_all(const WorkTime& work, const Cluster& cluster) {
+  return time_among(work, cluster.device, cluster.devices_per_node()).value;
+}
+
 double compute_price(const Cluster& cluster, const Op& op, std::span<const ValueType> inputs,
                      std::span<const ValueType> outputs) {
-  const OpWork work = op_work(op.kind, op.attributes, inputs, outputs);
-  return compute_cost(work.flops, work.bytes, work.dtype, cluster.device).value;
+  return among_all(compute_cost(op_work(op.kind, op.attributes, inputs, outputs), cluster.device), cluster);
 }
 
 /// One mesh and the shapes of its process groups, found once per set of axes.
@@ -61,7 +65,7 @@ class MeshPrices {
     return static_cast<double>(num_elements(padded_extents(spec, shape, mesh_)) * size_of(dtype));
   }
   double copy(double read) const {
-    return compute_cost(Flops(0), Bytes(static_cast<int64_t>(2 * read)), DType::kF32, cluster_.device).value;
+    return among_all(copy_cost(Bytes(static_cast<int64_t>(2 * read)), cluster_.device), cluster_);
   }
   /// In a bucket: its share of one of full size.
   double collective(CollectiveKind kind, double bytes, AxisSet axes, bool in_bucket) const {

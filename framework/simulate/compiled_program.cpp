@@ -158,7 +158,10 @@ class ProgramCompiler {
       sent.buffer = wait->buffer.index();
       exchanges.push_back(sent);
       block.parts.push_back({What::kWaitSent, -1, next, 0});
-    } else if (const double seconds = work_time(program, instruction, cluster_).value; seconds > 0) {
+    } else if (const double seconds =
+                   time_among(work_time(program, instruction, cluster_), cluster_.device, cluster_.devices_per_node())
+                       .value;
+               seconds > 0) {
       if (block.parts.empty() || block.parts.back().what != What::kWork)
         block.parts.push_back({What::kWork, -1, -1, 0});
       block.parts.back().seconds += seconds;

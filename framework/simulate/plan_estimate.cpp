@@ -68,7 +68,7 @@ StageCosts stage_costs(const std::vector<Program>& programs, StageId stage, cons
 Seconds block_time(const Program& program, const Block& block, const Cluster& cluster) {
   Seconds time;
   for (const Instruction& i : block.instructions) {
-    time += work_time(program, i, cluster);
+    time += time_among(work_time(program, i, cluster), cluster.device, cluster.devices_per_node());
     if (const auto* call = std::get_if<CollectiveInstruction>(&i.what))
       time += collective_time(program, *call, cluster);
   }

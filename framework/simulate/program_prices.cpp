@@ -1,7 +1,5 @@
 #include "framework/simulate/program_prices.hpp"
 
-#include "framework/cost/compute_cost.hpp"
-
 namespace altiplano {
 
 OpWork work_of(const Program& program, const ComputeInstruction& compute) {
@@ -24,14 +22,12 @@ Bytes bytes_of(const Program& program, const CollectiveInstruction& call) {
   return Bytes(bytes);
 }
 
-Seconds work_time(const Program& program, const Instruction& instruction, const Cluster& cluster) {
-  if (const auto* compute = std::get_if<ComputeInstruction>(&instruction.what)) {
-    const OpWork work = work_of(program, *compute);
-    return compute_cost(work.flops, work.bytes, work.dtype, cluster.device);
-  }
+WorkTime work_time(const Program& program, const Instruction& instruction, const Cluster& cluster) {
+  if (const auto* compute = std::get_if<ComputeInstruction>(&instruction.what))
+    return compute_cost(work_of(program, *compute), cluster.device);
   if (const auto* copy = std::get_if<CopyInstruction>(&instruction.what))
-    return compute_cost(Flops(0), bytes_of(program, *copy), DType::kF32, cluster.device);
-  return Seconds(0);
+    return copy_cost(bytes_of(program, *copy), cluster.device);
+  return {};
 }
 
 Seconds collective_time(const Program& program, const CollectiveInstruction& call, const Cluster& cluster) {

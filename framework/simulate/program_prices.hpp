@@ -4,21 +4,21 @@
 #include <span>
 
 #include "framework/cost/collective_cost.hpp"
-#include "framework/cost/op_work.hpp"
+#include "framework/cost/compute_cost.hpp"
 #include "framework/program/program.hpp"
 
 namespace altiplano {
 
-/// Of one op of a program, on its local boxes.
+/// Of one op of a program, on its local boxes. Points into the instruction.
 OpWork work_of(const Program& program, const ComputeInstruction& compute);
 /// Read and written.
 Bytes bytes_of(const Program& program, const CopyInstruction& copy);
 /// The whole tensor of a call, as collective_cost counts it.
 Bytes bytes_of(const Program& program, const CollectiveInstruction& call);
 
-/// What the rank itself works on: computing and copying. 0 for what it does with others, and for what costs nothing
-/// worth counting (fills, feeds, fetches).
-Seconds work_time(const Program& program, const Instruction& instruction, const Cluster& cluster);
+/// What the rank itself works on: computing and copying. Nothing for what it does with others, and for what costs
+/// nothing worth counting (fills, feeds, fetches).
+WorkTime work_time(const Program& program, const Instruction& instruction, const Cluster& cluster);
 
 /// Of one call by the ranks of its group, whose positions in the cluster are their numbers.
 Seconds collective_time(const Program& program, const CollectiveInstruction& call, const Cluster& cluster);

@@ -204,3 +204,45 @@ BOOST_AUTO_TEST_CASE(bytes_by_level_equal_the_values_computed_by_hand) {
   BOOST_TEST(sent[0] == 25 * 2 * 20, about());
   BOOST_TEST(sent[1] == 25 * 2 * 4, about());
 }
+
+static Cluster measured_node() {
+  Cluster cluster = cluster_of({{"node", 4, 1e-6, 1e9, 1}, {"network", 2, 10e-6, 1e8, 1}});
+  LevelCurves curves;
+  curves.measured = {{CollectiveKind::kAllReduce, 2, {{1e3, 5e-6}, {1e6, 5e-3}}}, {std::nullopt, 2, {{1e3, 3e-6}}}};
+  cluster.levels[0].curves = std::make_shared<const LevelCurves>(curves);
+  return cluster;
+}
+
+BOOST_AUTO_TEST_CASE(what_was_measured_on_a_level_is_what_calls_within_it_take) {
+  const Cluster cluster = measured_node();
+  const auto all_reduce = [&](int64_t bytes, int ranks) {
+    return collective_cost(CollectiveKind::kAllReduce, Bytes(bytes), cluster, first(ranks)).time.value;
+  };
+  BOOST_TEST(all_reduce(10, 2) == 5e-6, about());
+  BOOST_TEST(all_reduce(1'000'000, 2) == 5e-3, about());
+  BOOST_TEST(all_reduce(2'000'000, 2) == 10e-3, about());
+  // Of other numbers of ranks in proportion to the algorithms' prices.
+  const auto priced = [&](int ranks) {
+    return collective_cost(CollectiveKind::kAllReduce, Bytes(1'000'000), one_level(ranks, 1e-6, 1e9)).time.value;
+  };
+  BOOST_TEST(all_reduce(1'000'000, 4) == 5e-3 * priced(4) / priced(2), about());
+  // Kinds that were not measured, and groups beyond the level, by latency and bandwidth; its phases within as measured.
+  BOOST_TEST(collective_cost(CollectiveKind::kAllGather, Bytes(1'000'000), cluster, first(2)).time.value == 501e-6,
+             about());
+  BOOST_TEST(collective_cost(CollectiveKind::kAllReduce, Bytes(1'000'000), cluster, first(2, 4)).time.value ==
+                 2 * 10e-6 + 1'000'000 / 1e8,
+             about());
+  BOOST_TEST(transfer_cost(Bytes(2000), cluster, 0, 1).value == 6e-6, about());
+  BOOST_TEST(transfer_cost(Bytes(1'000'000), cluster, 0, 4).value == 10e-6 + 1e-2, about());
+}
+
+BOOST_AUTO_TEST_CASE(a_level_may_say_its_bandwidth_by_size) {
+  Cluster cluster = cluster_of({{"node", 2, 1e-6, 1e9, 1}});
+  LevelCurves curves;
+  curves.bandwidth = {{1e3, 1e8}, {1e6, 1e10}};
+  cluster.levels[0].curves = std::make_shared<const LevelCurves>(curves);
+  BOOST_TEST(transfer_cost(Bytes(1000), cluster, 0, 1).value == 11e-6, about());
+  BOOST_TEST(transfer_cost(Bytes(1'000'000), cluster, 0, 1).value == 101e-6, about());
+  const auto cost = collective_cost(CollectiveKind::kAllGather, Bytes(1'000'000), cluster, first(2));
+  BOOST_TEST(cost.time.value == 1e-6 + 0.5e-4, about());
+}

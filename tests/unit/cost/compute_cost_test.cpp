@@ -7,8 +7,11 @@ using namespace altiplano;
 static DeviceModel device() {
   return {"d", Bytes(1 << 30), 100e9, {{DType::kF32, 10e12}, {DType::kBF16, 40e12}}, 0.5, 2e-6, "test"};
 }
+static OpWork work(const char* kind, double flops, int64_t bytes, DType dtype, int64_t smallest_dim = 0) {
+  return {kind, Flops(flops), Bytes(bytes), dtype, smallest_dim};
+}
 static double cost(double flops, int64_t bytes, DType dtype) {
-  return compute_cost(Flops(flops), Bytes(bytes), dtype, device()).value;
+  return compute_cost(work("x", flops, bytes, dtype), device()).alone();
 }
 static auto about() {
   return boost::test_tools::tolerance(1e-12);
@@ -37,4 +40,49 @@ BOOST_AUTO_TEST_CASE(more_work_never_costs_less) {
         BOOST_REQUIRE(cost(flops * 2, bytes, dtype) >= cost(flops, bytes, dtype));
         BOOST_REQUIRE(cost(flops, bytes * 2, dtype) >= cost(flops, bytes, dtype));
       }
+}
+
+static DeviceModel with_curves() {
+  DeviceCurves curves;
+  curves.products = {{DType::kF32, 0, {{1e6, 1e12}, {1e9, 4e12}}}};
+  curves.memory = {{1e3, 50e9}, {1e6, 100e9}};
+  curves.ops = {{"attention", DType::kF32, true, {{1e6, 2e12}}}, {"gelu", DType::kF32, false, {{1e3, 1e9}}}};
+  curves.sharing = {2, {{2, 1.5}}, {{2, 2}}};
+  DeviceModel device = ::device();
+  device.curves = std::make_shared<const DeviceCurves>(curves);
+  return device;
+}
+
+BOOST_AUTO_TEST_CASE(products_and_traffic_follow_their_curves) {
+  const DeviceModel device = with_curves();
+  const auto alone = [&](const OpWork& w) { return compute_cost(w, device).alone() - device.op_overhead; };
+  BOOST_TEST(alone(work("matmul", 1e6, 1, DType::kF32, 64)) == 1e-6, boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(alone(work("matmul", 4e9, 1, DType::kF32, 64)) == 1e-3, boost::test_tools::tolerance(1e-9));
+  // What is no product reaches the device's general rate however small it is.
+  BOOST_TEST(alone(work("x", 1e6, 1, DType::kF32)) == 1e6 / 5e12, boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(alone(work("x", 0, 1000, DType::kF32)) == 1000 / 50e9, boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(alone(work("x", 0, 10'000'000, DType::kF32)) == 1e-4, boost::test_tools::tolerance(1e-9));
+  // bf16 has a peak of its own and no curve.
+  BOOST_TEST(alone(work("matmul", 2e9, 1, DType::kBF16, 64)) == 1e-4, boost::test_tools::tolerance(1e-9));
+}
+
+BOOST_AUTO_TEST_CASE(a_kind_with_a_curve_of_its_own_follows_that_one_alone) {
+  const DeviceModel device = with_curves();
+  const auto cost = compute_cost(work("attention", 2e6, int64_t{1} << 40, DType::kF32), device);
+  BOOST_TEST(cost.compute == 3e-6, about());
+  BOOST_TEST(cost.memory == 0.0);
+  const auto bytes = compute_cost(work("gelu", 1e15, 1000, DType::kF32), device);
+  BOOST_TEST(bytes.compute == 2e-6, about());
+  BOOST_TEST(bytes.memory == 1e-6, about());
+  BOOST_TEST(compute_cost(work("gelu", 0, 1'000'000, DType::kBF16), device).memory == 1e-5, about());
+  BOOST_TEST(copy_cost(Bytes(1'000'000), device).memory == 1e-5, about());
+}
+
+BOOST_AUTO_TEST_CASE(devices_of_a_node_slow_each_other_down_and_take_turns_when_they_are_more_than_processors) {
+  const DeviceModel device = with_curves();
+  const WorkTime work{2, 1};
+  BOOST_TEST(time_among(work, device, 1).value == 3.0);
+  BOOST_TEST(time_among(work, device, 2).value == 5.0);
+  BOOST_TEST(time_among(work, device, 4).value == 10.0);
+  BOOST_TEST(time_among(work, ::device(), 4).value == 3.0);
 }
