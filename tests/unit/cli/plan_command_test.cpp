@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(a_plan_that_does_not_fit_splits_more_over_the_replicas) {
       "--set parallel.data_parallel_size=4 --set parallel.tensor_parallel_size=1 --set train.micro_batch_size=1 "
       "--set parallel.recompute=none --set memory.per_rank=";
   BOOST_TEST(contains(run_on_job("plan", within + "15MiB").output, "zero: 1"));
-  auto tight = run_on_job("plan", within + "13MiB");
+  auto tight = run_on_job("plan", within + "11MiB");
   BOOST_TEST(tight.exit_code == 0);
   BOOST_TEST(contains(tight.output, "the defaults do not fit the memory; taken instead: parallel.zero_stage 2"),
              tight.output);
@@ -126,7 +126,7 @@ struct FreeJob {
                 "model: {kind: gpt, num_hidden_layers: 8, hidden_size: 128, num_attention_heads: 4, "
                 "max_position_embeddings: 64, vocab_size: 257}\n"
                 "train: {max_steps: 600, global_batch_size: 32, seq_length: 64}\n"
-                "memory: {per_rank: 20MiB}\n");
+                "memory: {per_rank: 19MiB}\n");
   }
   CommandResult run(const std::string& command, const std::string& arguments) const {
     return run_command("cd " + folder.path().string() +
