@@ -64,6 +64,7 @@ Result<Job> prepare(const LaunchArguments& arguments, double started, LaunchRequ
   request.num_ranks = arguments.ranks;
   request.threads = threads_of_rank(launch);
   request.plan_file = arguments.start.plan_file;
+  request.takes_cached_plan = true;
   return prepare_for_ranks(std::move(config), request, 1);
 }
 

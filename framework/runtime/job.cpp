@@ -14,6 +14,7 @@
 #include "framework/runtime/job_graph.hpp"
 #include "framework/runtime/job_plan.hpp"
 #include "framework/runtime/memory_saving.hpp"
+#include "framework/runtime/plan_cache.hpp"
 #include "framework/simulate/plan_estimate.hpp"
 #include "framework/storage/atomic_file.hpp"
 #include "framework/storage/file_kind.hpp"
@@ -257,6 +258,31 @@ std::optional<std::set<std::string>> recomputed_by(const Job& job, bool is_plann
   return layers;
 }
 
+/// A plan that an equal job has found before, on the graph that recomputes what it says.
+Result<bool> take_cached_plan(Job& job, const PlanningSizes& sizes, const PlanCache& cache) {
+  std::optional<CachedPlan> found = cache.find();
+  if (!found) return false;
+  job.plan = std::move(found->plan);
+  if (const auto recomputed = recomputed_by(job, true); *recomputed != job.graph->recomputed) {
+    ALTIPLANO_ASSIGN(*job.graph, build_job_graph(job.config.options, sizes.batch.global, sizes.sequence, recomputed));
+  }
+  job.notices.push_back(fmt::format("the plan is one that was found before for an equal job: {}", found->file));
+  return true;
+}
+
+Status find_plan(Job& job, const PlanningSizes& sizes, const JobRequest& request, LastLowered& last) {
+  const PlanCache cache(job, sizes, plan_cache_folder());
+  if (request.takes_cached_plan) {
+    ALTIPLANO_ASSIGN(const bool is_found, take_cached_plan(job, sizes, cache));
+    if (is_found) return Status::ok();
+  }
+  const auto start = std::chrono::steady_clock::now();
+  ALTIPLANO_RETURN_IF_ERROR(plan_within_memory(job, sizes, last));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  if (took.count() >= PlanCache::kWorthKeeping) cache.keep(job.plan);
+  return Status::ok();
+}
+
 Result<Job> prepare(JobConfig config, const JobRequest& request) {
   Job job;
   job.config = std::move(config);
@@ -285,7 +311,7 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
   if (request.proved) {
     ALTIPLANO_RETURN_IF_ERROR(take_proved_plan(job, request));
   } else if (!is_planned) {
-    ALTIPLANO_RETURN_IF_ERROR(plan_within_memory(job, {batch, sequence, request.only_first_of_stage}, last));
+    ALTIPLANO_RETURN_IF_ERROR(find_plan(job, {batch, sequence, request.only_first_of_stage}, request, last));
   } else {
     ALTIPLANO_RETURN_IF_ERROR(check_given_plan_size(job.plan, request.num_ranks));
     note_other_cluster(job);
@@ -303,6 +329,7 @@ Result<JobRequest> job_request_of(const RankEnvironment& environment, const std:
   request.num_ranks = environment.world_size;
   request.threads = environment.threads;
   request.plan_file = plan_file;
+  request.takes_cached_plan = true;
   if (environment.plan.empty()) return request;
   auto text = read_file(environment.plan);
   if (!text) return runtime_failure("ALTIPLANO_PLAN: {}; is the launcher still running?", text.status().message());

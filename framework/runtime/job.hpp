@@ -57,6 +57,7 @@ struct JobRequest {
   /// The first rank of every stage speaks for all: `programs` holds those alone, memory is theirs. For what is only
   /// shown, of many ranks.
   bool only_first_of_stage = false;
+  bool takes_cached_plan = false;  ///< one that an equal job has found before (plan_cache.hpp), instead of planning
 };
 
 /// What a rank asks prepare_job for: its launcher's plan if there is one, else a plan of its own. Fails when the
