@@ -1,6 +1,6 @@
 // On a real Slurm of four nodes (ci/slurm-sandbox): one rank per task of srun, which meet through PMIx and talk by
-// comm/ucx or comm/mpi. Skipped, with what is missing, where the sandbox cannot be; a failure then where ALTIPLANO_NEEDS_SLURM is
-// set.
+// comm/ucx or comm/mpi. Skipped, with what is missing, where the sandbox cannot be; a failure then where
+// ALTIPLANO_NEEDS_SLURM is set.
 #include <sys/stat.h>
 
 #include <boost/test/unit_test.hpp>
@@ -150,9 +150,10 @@ BOOST_AUTO_TEST_CASE(four_nodes_train_as_one_rank_does_by_ucx_and_by_mpi_in_two_
   for (const char* comm : {"ucx", "mpi"})
     for (const char* two_level : {"true", "false"}) {
       const std::string run = fmt::format("{}_{}", comm, two_level);
-      const auto result = train_in_batch(
-          job, run,
-          exact + degrees_text(8, 1, 1) + fmt::format("comm.backend={} comm.two_level={}", comm, two_level), 4);
+      const auto result = train_in_batch(job, run,
+                                         exact + degrees_text(4, 1, 2) + "train.micro_batch_size=1 " +
+                                             fmt::format("comm.backend={} comm.two_level={}", comm, two_level),
+                                         4);
       BOOST_REQUIRE_MESSAGE(result.exit_code == 0, run << ": " << result.output);
       BOOST_TEST(mentions(result, std::string_view(two_level) == "true" ? "(as asked: shared memory within 4 hosts, "
                                                                         : " between all ranks)"),
@@ -174,8 +175,7 @@ BOOST_AUTO_TEST_CASE(the_plan_gives_the_same_bits_between_hosts_in_one_level_and
   const JobFolder job;
   job.launch(4, "local", degrees_text(2, 2, 1));
   for (const std::string comm : {"mpi", "ucx"}) {
-    const auto result =
-        train_in_batch(job, comm, degrees_text(2, 2, 1) + "comm.two_level=false comm.backend=" + comm);
+    const auto result = train_in_batch(job, comm, degrees_text(2, 2, 1) + "comm.two_level=false comm.backend=" + comm);
     BOOST_REQUIRE_MESSAGE(result.exit_code == 0, result.output);
     BOOST_TEST(differing_tensors(job.checkpoint(comm, 6), job.checkpoint("local", 6)) == "", comm);
   }
@@ -260,6 +260,42 @@ cat out; exit $code)",
   BOOST_TEST(std::atoi(result.output.c_str() + at + 5) < 10, result.output);
 }
 
+BOOST_AUTO_TEST_CASE(comm_ucx_names_a_rank_that_died_though_srun_lets_the_others_run) {
+  const JobFolder job;
+  const auto result = cluster().run(
+      job, fmt::format(R"(srun --mpi=pmix -N2 -n4 --kill-on-bad-exit=0 $ALTIPLANO train -c job.yaml --set run.dir=run \
+  --set train.max_steps=1000000 --set lr_scheduler.decay_steps=100 --set parallel.data_parallel_size=4 >out 2>&1 &
+for i in $(seq 600); do grep -q '^step: *20/' out && break; sleep 0.05; done
+{} exec {} n2 bash -c 'for p in /proc/[0-9]*; do grep -qaz "^train$" $p/cmdline 2>/dev/null && kill -9 ${{p#/proc/}} && exit 0; done; exit 1' || echo no victim
+wait $!; code=$?
+cat out; exit $code)",
+                       kSandbox, cluster().path()));
+  BOOST_TEST(result.exit_code != 0, result.output);
+  BOOST_TEST(!mentions(result, "no victim"), result.output);
+  BOOST_TEST(mentions(result, " died: "), result.output);
+  BOOST_TEST(!mentions(result, "stopped answering"), result.output);
+}
+
+BOOST_AUTO_TEST_CASE(a_network_device_that_is_not_there_is_refused_with_those_that_are) {
+  const JobFolder job;
+  const auto result = cluster().run(job,
+                                    "export UCX_NET_DEVICES=ib7\nsrun --mpi=pmix -N2 -n2 $ALTIPLANO train -c job.yaml "
+                                    "--set run.dir=run --set parallel.data_parallel_size=2");
+  BOOST_TEST(result.exit_code != 0, result.output);
+  BOOST_TEST(mentions(result, "UCX_NET_DEVICES is ib7, this host has eth0, lo"), result.output);
+}
+
+BOOST_AUTO_TEST_CASE(doctor_measures_what_messages_cost_within_and_between_hosts) {
+  const JobFolder job;
+  const auto result =
+      cluster().run(job, "srun --mpi=pmix -N4 -n8 $ALTIPLANO doctor --comm --out comm.yaml && cat comm.yaml");
+  BOOST_TEST(result.exit_code == 0, result.output);
+  for (const char* words :
+       {"comm      comm/ucx: shared memory within 4 hosts, UCX (eth0) between them\n", "within a host ", "4 pairs, ",
+        "between hosts ", "6 pairs, ", "- name: within a host\n", "- {ranks: [0, 2], hosts: [n1, n2], latency: "})
+    BOOST_TEST(mentions(result, words), "'" << words << "' not in: " << result.output);
+}
+
 BOOST_AUTO_TEST_CASE(the_example_script_runs_as_it_stands_and_saves_requeues_and_goes_on_when_it_is_signalled) {
   const JobFolder job;
   namespace fs = std::filesystem;
@@ -285,11 +321,10 @@ BOOST_AUTO_TEST_CASE(comm_mpi_and_comm_ucx_keep_their_promises_between_hosts) {
   const JobFolder job;
   for (const char* comm : {"mpi", "ucx"})
     for (const char* geometry : {"-N2 -n3", "-N4 -n4", "-N4 -n8"}) {
-      const auto result =
-          cluster().run(job,
-                        fmt::format("srun --mpi=pmix {} {}/bin/launched_conformance {}/comm-{}.so", geometry,
-                                    ALTIPLANO_BINARY_DIR, ALTIPLANO_TEST_PLUGIN_DIR, comm),
-                        120);
+      const auto result = cluster().run(job,
+                                        fmt::format("srun --mpi=pmix {} {}/bin/launched_conformance {}/comm-{}.so",
+                                                    geometry, ALTIPLANO_BINARY_DIR, ALTIPLANO_TEST_PLUGIN_DIR, comm),
+                                        120);
       BOOST_TEST(result.exit_code == 0, comm << ' ' << geometry << ": " << result.output);
     }
 }

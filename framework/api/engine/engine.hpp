@@ -75,6 +75,8 @@ class Engine : public Communicator {
   /// "rank 2 (n1, local 0) stopped answering at step 5 in ..., 60.0 s ago": the start of what is said of `roots`.
   std::string stuck_text(const std::vector<int>& roots, const CommOperation& operation, Clock::duration silence) const;
   Status left_too_early(int peer, const CommOperation& operation);
+  /// ok without one, else the failure of the world.
+  Status check(const std::optional<SizeMismatch>& mismatch);
 
   const int rank_;
   const std::vector<std::string> hosts_;  ///< by rank
@@ -114,19 +116,10 @@ class Engine : public Communicator {
   Status transfers_done(CommOperation& operation);
   Status next_stage(CommOperation& operation);
   void complete(const CommOperation& operation);
-
-  // engine_failures.cpp
-  Status size_mismatch(const SizeMismatch& mismatch);
   Status calls_differ(const CommOperation& operation, size_t member, const CallRecord& theirs);
 
- protected:
-  Status check(const std::optional<SizeMismatch>& mismatch) {
-    return mismatch ? size_mismatch(*mismatch) : Status::ok();
-  }
-  uint64_t next_id_ = 1;
-
- private:
   std::mutex* const mutex_;
+  uint64_t next_id_ = 1;
   std::vector<std::unique_ptr<CommGroup>> groups_;
   Fifo<CommOperation*> waiting_messages_;           // not started, in order
   std::array<Fifo<CommOperation*>, kLanes> lanes_;  // collectives by stream; the front may be running

@@ -54,12 +54,13 @@ Status Engine::left_too_early(int peer, const CommOperation& operation) {
 
 // ---- ranks that disagree ----
 
-Status Engine::size_mismatch(const SizeMismatch& mismatch) {
-  const auto& operation = static_cast<const CommOperation&>(*mismatch.receive->owner);
+Status Engine::check(const std::optional<SizeMismatch>& mismatch) {
+  if (!mismatch) return Status::ok();
+  const auto& operation = static_cast<const CommOperation&>(*mismatch->receive->owner);
   return fail_world(StatusCode::kRuntimeFailure,
                     fmt::format("sizes differ in {} at step {}: {} sends {} B, {} expects {} B",
-                                altiplano::describe(operation), operation.step, who(mismatch.receive->peer),
-                                mismatch.sent_bytes, who(rank_), mismatch.receive->bytes));
+                                altiplano::describe(operation), operation.step, who(mismatch->receive->peer),
+                                mismatch->sent_bytes, who(rank_), mismatch->receive->bytes));
 }
 
 Status Engine::calls_differ(const CommOperation& operation, size_t member, const CallRecord& theirs) {
