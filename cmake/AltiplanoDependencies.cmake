@@ -19,11 +19,23 @@ find_package(OpenMP REQUIRED COMPONENTS CXX)
 # Optional: what is missing is left out, and said.
 pkg_check_modules(PMIX IMPORTED_TARGET pmix)  # ranks that srun or mpirun starts
 find_package(MPI COMPONENTS C)                # plugins/comms/mpi
+find_path(UCX_INCLUDE_DIR ucp/api/ucp.h)      # plugins/comms/ucx; Debian's ucx.pc asks for a file that it has not
+find_library(UCX_UCP_LIBRARY ucp)
+find_library(UCX_UCS_LIBRARY ucs)
+if(UCX_INCLUDE_DIR AND UCX_UCP_LIBRARY AND UCX_UCS_LIBRARY)
+  set(UCX_FOUND TRUE)
+  add_library(UCX::ucp UNKNOWN IMPORTED)
+  set_target_properties(UCX::ucp PROPERTIES IMPORTED_LOCATION ${UCX_UCP_LIBRARY} INTERFACE_LINK_LIBRARIES ${UCX_UCS_LIBRARY}
+    INTERFACE_INCLUDE_DIRECTORIES ${UCX_INCLUDE_DIR})
+endif()
 if(NOT PMIX_FOUND)
   message(STATUS "without PMIx (libpmix-dev): ranks cannot be started by srun or mpirun")
 endif()
 if(NOT MPI_C_FOUND)
-  message(STATUS "without MPI (libopenmpi-dev): no comm/mpi, so no ranks on several hosts")
+  message(STATUS "without MPI (libopenmpi-dev): no comm/mpi")
+endif()
+if(NOT UCX_FOUND)
+  message(STATUS "without UCX (libucx-dev): no comm/ucx")
 endif()
 
 add_library(altiplano_hdf5 INTERFACE)

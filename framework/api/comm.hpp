@@ -67,12 +67,18 @@ enum CommCapability : uint64_t {
   kCommBetweenProcesses = 1u << 3,
   kCommBetweenHosts = 1u << 4,
   kCommWithinProcess = 1u << 5,  ///< ranks may be threads of one process
+  kCommNoticesDeath = 1u << 6,   ///< a rank that dies is named by the others long before their deadline
 };
+
+/// How collectives among ranks that do not share memory are made of messages: collectives/algorithm_choice.hpp.
+enum class MessageAlgorithm : uint8_t { kAuto, kDirect, kRing, kRecursive };
 
 struct CommOptions {
   std::chrono::milliseconds deadline{60'000};  ///< of every wait
   int64_t chunk_bytes = 1 << 18;               ///< staging chunk; small values exercise chunking in tests
   bool check_calls = false;                    ///< compare kind, dtype and count across ranks; some backends do anyway
+  MessageAlgorithm algorithm = MessageAlgorithm::kAuto;
+  bool two_level = true;  ///< backends of hosts: within a host over shared memory, only between hosts by messages
 };
 
 class Communicator {
@@ -105,6 +111,8 @@ class Communicator {
   /// serves).
   virtual void* allocate_registered(int64_t /*bytes*/) noexcept { return nullptr; }
   virtual void free_registered(void* /*memory*/) noexcept {}
+  /// For a log, how ranks are connected: "shared memory on 2 hosts, UCX (tcp) between them"; empty: nothing to say.
+  virtual std::string describe() const { return ""; }
 };
 
 class CommBackend {

@@ -15,7 +15,12 @@
 #include "framework/base/units.hpp"
 #include "framework/cli/commands.hpp"
 #include "framework/cli/job_arguments.hpp"
+#include "framework/launch/allocation.hpp"
+#include "framework/launch/task_ranks.hpp"
 #include "framework/plugin/registry.hpp"
+#include "framework/runtime/comm_choice.hpp"
+#include "framework/runtime/comm_survey.hpp"
+#include "framework/storage/atomic_file.hpp"
 #include "framework/storage/hdf5_file.hpp"
 
 namespace altiplano {
@@ -113,6 +118,12 @@ void print_devices() {
   }
 }
 
+struct DoctorArguments {
+  JobArguments job;
+  bool comm = false;
+  std::string backend = "auto", out;
+};
+
 Status examine(const JobArguments& arguments) {
   use_plugin_path(arguments.plugin_path);
   print_line("altiplano", ALTIPLANO_VERSION);
@@ -127,15 +138,54 @@ Status examine(const JobArguments& arguments) {
   return Status::ok();
 }
 
+/// What messages cost between the tasks of this job.
+Status examine_comm(const DoctorArguments& arguments) {
+  constexpr int kMostPairs = 8;  // of a class
+  use_plugin_path(arguments.job.plugin_path);
+  RankEnvironment environment;
+  ALTIPLANO_ASSIGN(TaskRanks tasks, meet_tasks(environment, environment_variables()));
+  if (tasks.rendezvous == nullptr)
+    return invalid_argument(
+        "--comm measures between ranks, and this process is alone; start one per task: srun --mpi=pmix --nodes=2 "
+        "--ntasks-per-node=2 altiplano doctor --comm");
+  PluginRegistry& registry = PluginRegistry::instance();
+  const auto& hosts = environment.hosts;
+  ALTIPLANO_ASSIGN(const std::string name,
+                   choose_comm_backend(registry.list(), registry.search_path().back(), arguments.backend, "--backend",
+                                       {environment.world_size, num_hosts(hosts)}));
+  ALTIPLANO_ASSIGN(CommBackend * backend, registry.comm(name));
+  ALTIPLANO_ASSIGN(const auto comm, backend->connect(*tasks.rendezvous, {}));
+  tasks.rendezvous.reset();
+  ALTIPLANO_ASSIGN(const auto pairs, survey_pairs(*comm, pairs_to_survey(hosts, kMostPairs)));
+  if (environment.rank.value != 0) return Status::ok();
+  const std::string how = comm->describe(), text = how.empty() ? name : name + ": " + how;
+  print_line("ranks", fmt::format("{} on {} ({})", environment.world_size, counted(num_hosts(hosts), "host"),
+                                  placement_text(hosts)));
+  print_line("comm", text);
+  print_out("{}", survey_text(pairs, hosts));
+  if (arguments.out.empty()) return Status::ok();
+  ALTIPLANO_RETURN_IF_ERROR(check_output_files({{"--out", arguments.out}}, {}));
+  ALTIPLANO_RETURN_IF_ERROR(write_file_atomically(arguments.out, survey_yaml(pairs, hosts, text)));
+  print_line("written", arguments.out);
+  return Status::ok();
+}
+
 }  // namespace
 
 void add_doctor_command(CLI::App& app, int& exit_code) {
-  auto arguments = std::make_shared<JobArguments>();
+  auto arguments = std::make_shared<DoctorArguments>();
   CLI::App* command = add_command(app, "doctor", "Say what this machine and this installation offer", R"(
     altiplano doctor
-    altiplano doctor --plugin-path my_plugins)");
-  add_plugin_path_argument(*command, *arguments);
-  on_run(command, exit_code, [arguments] { return examine(*arguments); });
+    altiplano doctor --plugin-path my_plugins
+    srun --mpi=pmix --nodes=2 --ntasks-per-node=2 altiplano doctor --comm --out comm.yaml)");
+  add_plugin_path_argument(*command, arguments->job);
+  CLI::Option* comm =
+      command->add_flag("--comm", arguments->comm, "measure latency and bandwidth between the tasks of srun or mpirun");
+  command->add_option("--backend", arguments->backend, "with --comm: communication plugin, as comm.backend")
+      ->needs(comm);
+  command->add_option("--out", arguments->out, "with --comm: YAML file for what was measured")->needs(comm);
+  on_run(command, exit_code,
+         [arguments] { return arguments->comm ? examine_comm(*arguments) : examine(arguments->job); });
 }
 
 }  // namespace altiplano

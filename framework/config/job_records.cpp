@@ -257,7 +257,7 @@ std::vector<OptionRecord> machine_records() {
   return {
       {.key = "comm.backend",
        .default_value = text("auto"),
-       .help = "Communication plugin (shm, mpi, inproc); auto: one whose capabilities connect the ranks."},
+       .help = "Communication plugin (shm, ucx, mpi, inproc); auto: one whose capabilities connect the ranks."},
       {.key = "comm.timeout_seconds",
        .type = kFloat,
        .default_value = 60.0,
@@ -276,6 +276,16 @@ std::vector<OptionRecord> machine_records() {
        .help = "Compare kind, type, count and number of every collective across its ranks before it runs, and name "
                "both sides where they differ, for finding faults. For comm plugins that do not compare anyway, "
                "as comm/shm and comm/inproc do."},
+      {.key = "comm.two_level",
+       .type = kBool,
+       .default_value = true,
+       .help = "Ranks of one host exchange over shared memory though the job has others, and collectives between hosts "
+               "send each byte between two of them once. For comm plugins that connect hosts."},
+      {.key = "comm.algorithm",
+       .default_value = text("auto"),
+       .help = "How collectives between hosts are made of messages: direct, ring, recursive; auto: by size and group. "
+               "Another than auto leaves two levels out.",
+       .choices = {"auto", "direct", "ring", "recursive"}},
       {.key = "device.kind", .default_value = text("cpu"), .help = "Device plugin (cpu, reference)."},
       {.key = "device.threads",
        .type = kInt,

@@ -20,11 +20,23 @@ OptimizerOptions job_optimizer(const Options& options) {
           .momentum = options.get_float("optimizer.momentum")};
 }
 
+namespace {
+
+MessageAlgorithm collective_algorithm(const std::string& name) {
+  if (name == "direct") return MessageAlgorithm::kDirect;
+  if (name == "ring") return MessageAlgorithm::kRing;
+  return name == "recursive" ? MessageAlgorithm::kRecursive : MessageAlgorithm::kAuto;
+}
+
+}  // namespace
+
 CommOptions job_comm_options(const Options& options) {
   double milliseconds = options.get_float("comm.timeout_seconds") * 1e3;
   return {.deadline = std::chrono::milliseconds(std::llround(milliseconds)),
           .chunk_bytes = options.get_int("comm.chunk_bytes"),
-          .check_calls = options.get_bool("comm.check_calls")};
+          .check_calls = options.get_bool("comm.check_calls"),
+          .algorithm = collective_algorithm(options.get_string("comm.algorithm")),
+          .two_level = options.get_bool("comm.two_level")};
 }
 
 DeviceOptions job_device_options(const Options& options, int ranks_on_host) {

@@ -6,10 +6,12 @@ namespace altiplano::conformance {
 namespace {
 
 constexpr uint64_t kKnownBits = kCommStreamOrdered | kCommNeedsHostProgress | kCommDeterministic |
-                                kCommBetweenProcesses | kCommBetweenHosts | kCommWithinProcess;
+                                kCommBetweenProcesses | kCommBetweenHosts | kCommWithinProcess |
+                                kCommNoticesDeath;
 
 const char* to_text(RanksAre ranks_are) {
   if (ranks_are == RanksAre::kLaunched) return "launched processes";
+  if (ranks_are == RanksAre::kHosts) return "processes of several hosts";
   return ranks_are == RanksAre::kThreads ? "threads" : "processes";
 }
 
@@ -40,11 +42,13 @@ CommOptions deadline_options(int milliseconds) {
 }
 
 std::vector<RanksAre> worlds_of(const CommBackend& backend) {
+  if (launched_ranks() != nullptr && (backend.capabilities() & kCommBetweenHosts) != 0) return {RanksAre::kLaunched};
   std::vector<RanksAre> worlds;
   if ((backend.capabilities() & kCommWithinProcess) != 0) worlds.push_back(RanksAre::kThreads);
-  if ((backend.capabilities() & kCommBetweenProcesses) != 0) worlds.push_back(RanksAre::kProcesses);
-  const bool is_launched = launched_ranks() != nullptr && (backend.capabilities() & kCommBetweenHosts) != 0;
-  if (is_launched) worlds.push_back(RanksAre::kLaunched);
+  const bool is_between_processes = (backend.capabilities() & kCommBetweenProcesses) != 0;
+  // What connects hosts talks another way within one.
+  if (is_between_processes)
+    worlds.push_back((backend.capabilities() & kCommBetweenHosts) != 0 ? RanksAre::kHosts : RanksAre::kProcesses);
   return worlds;
 }
 
@@ -60,7 +64,7 @@ Check comm_check(std::string name, Status (*body)(CommBackend&, RanksAre)) {
   };
   auto not_owed = [](const Subject& subject) -> std::string {
     return worlds_of(subject.as<CommBackend>()).empty() ? "connects only ranks that another launcher starts (srun, "
-                                                          "mpirun): the suite runs on them as mpi_conformance"
+                                                          "mpirun): the suite runs on them as launched_conformance"
                                                         : "";
   };
   return {std::move(name), std::move(run), std::move(not_owed)};

@@ -149,6 +149,11 @@ std::vector<Status> run_ranks_all(int ranks, const RankFunction& function, Ranks
       return run_ranks_all(ranks, function);
     case RanksAre::kProcesses:
       return run_processes_all(ranks, function);
+    case RanksAre::kHosts:
+      return run_processes_all(ranks, [&](Rendezvous& rendezvous) {
+        RanksOnHosts hosts(rendezvous, 1);
+        return function(hosts);
+      });
     case RanksAre::kLaunched:
       return run_launched_all(ranks, function);
   }

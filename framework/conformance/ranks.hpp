@@ -32,7 +32,25 @@ struct LaunchedRuns {
 };
 LaunchedRuns& launched_runs();
 
-enum class RanksAre : uint8_t { kThreads, kProcesses, kLaunched };
+/// Ranks that take themselves for ranks of several hosts, the first `on_host` of the first, and so on.
+class RanksOnHosts final : public Rendezvous {
+ public:
+  RanksOnHosts(Rendezvous& ranks, int on_host) : ranks_(ranks), on_host_(on_host) {}
+  RankId rank() const override { return ranks_.rank(); }
+  int world_size() const override { return ranks_.world_size(); }
+  std::string host() const override { return fmt::format("{}-{}", ranks_.host(), rank().value / on_host_); }
+  std::string job_id() const override { return ranks_.job_id(); }
+  Status put(const std::string& key, const std::string& value) override { return ranks_.put(key, value); }
+  Status fence(std::chrono::milliseconds deadline) override { return ranks_.fence(deadline); }
+  Result<std::string> get(RankId rank, const std::string& key) override { return ranks_.get(rank, key); }
+
+ private:
+  Rendezvous& ranks_;
+  const int on_host_;
+};
+
+/// kHosts: processes that take themselves for ranks of hosts of their own.
+enum class RanksAre : uint8_t { kThreads, kProcesses, kHosts, kLaunched };
 
 std::vector<Status> run_ranks_all(int ranks, const RankFunction& function, RanksAre ranks_are);
 

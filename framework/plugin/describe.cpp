@@ -29,7 +29,8 @@ std::string capabilities_text(const PluginInfo& info) {
   constexpr std::pair<uint64_t, const char*> kCommBits[] = {
       {kCommStreamOrdered, "stream_ordered"}, {kCommNeedsHostProgress, "needs_host_progress"},
       {kCommDeterministic, "deterministic"},  {kCommBetweenProcesses, "between_processes"},
-      {kCommBetweenHosts, "between_hosts"},   {kCommWithinProcess, "within_process"}};
+      {kCommBetweenHosts, "between_hosts"},   {kCommWithinProcess, "within_process"},
+      {kCommNoticesDeath, "notices_death"}};
   std::vector<std::string> names;
   for (const auto& [bit, name] : kCommBits)
     if (info.kind == CommBackend::kKind && (info.capabilities & bit) != 0) names.emplace_back(name);

@@ -54,12 +54,15 @@ Result<std::string> choose_comm_backend(const std::vector<PluginInfo>& plugins, 
   if (able.empty())
     return invalid_argument("{}: no backend connects {}; there is: {}{}", where, in_words(ranks),
                             names_of(backends_with(plugins, ~uint64_t{0})),
-                            ranks.hosts == 1 ? "" : "; comm/mpi is built where MPI is (libopenmpi-dev)");
+                            ranks.hosts == 1 ? "" : "; comm/ucx is built where UCX is (libucx-dev), comm/mpi where MPI is (libopenmpi-dev)");
   const auto order = [&](const PluginInfo& info) {
     const bool is_exact = (info.capabilities & kCommDeterministic) != 0;
     const bool is_of_threads = (info.capabilities & kCommWithinProcess) != 0;
     const bool is_at_home = std::filesystem::path(info.path).parent_path() == home;
-    return std::tuple(!is_exact, ranks.count == 1 && !is_of_threads, !is_at_home, info.name);
+    const bool notices = (info.capabilities & kCommNoticesDeath) != 0;
+    const bool is_of_hosts = (info.capabilities & kCommBetweenHosts) != 0;
+    return std::tuple(!is_exact, ranks.count == 1 && !is_of_threads, ranks.hosts == 1 && is_of_hosts, !notices,
+                      !is_at_home, info.name);
   };
   return std::min_element(able.begin(), able.end(),
                           [&](const PluginInfo& a, const PluginInfo& b) { return order(a) < order(b); })

@@ -15,7 +15,8 @@ struct RanksToConnect {
 };
 
 /// The full name for comm.backend. `auto`: of the backends that can connect the ranks, the deterministic first, then
-/// (for one rank) those of threads, then those beside the library, then by name. One that connects hosts may be named
+/// (for one rank) those of threads, for one host those of one host, then those that notice a rank's death, then those
+/// beside the library, then by name. One that connects hosts may be named
 /// for ranks of one host, too. A backend that is named but cannot connect them is refused with those that can.
 Result<std::string> choose_comm_backend(const Options& options, RanksToConnect ranks);
 

@@ -10,6 +10,7 @@
 #include "framework/config/job_values.hpp"
 #include "framework/launch/inproc_rendezvous.hpp"
 #include "framework/launch/task_ranks.hpp"
+#include "framework/plugin/registry.hpp"
 #include "framework/runtime/checkpoint_space.hpp"
 #include "framework/runtime/job_data.hpp"
 #include "framework/runtime/memory_report.hpp"
@@ -20,9 +21,13 @@ namespace altiplano {
 namespace {
 
 /// Why ranks that another launcher started talk by this backend.
-std::string reason_for_comm(const Options& options, const std::vector<std::string>& hosts) {
-  if (options.get_string("comm.backend") != "auto") return "as asked";
-  return num_hosts(hosts) > 1 ? "it connects hosts" : "all ranks are on one host";
+std::string reason_for_comm(const Options& options, const std::vector<std::string>& hosts, RankModel& model) {
+  const std::string how = model.communicator().describe(), more = how.empty() ? "" : ": " + how;
+  if (options.get_string("comm.backend") != "auto") return "as asked" + more;
+  if (num_hosts(hosts) == 1) return "all ranks are on one host" + more;
+  const auto backend = PluginRegistry::instance().comm(model.comm_name());
+  const bool notices = backend.is_ok() && ((*backend)->capabilities() & kCommNoticesDeath) != 0;
+  return (notices ? "it connects hosts and notices when a rank dies" : "it connects hosts") + more;
 }
 
 /// A notice to whoever watches; empty: none.
@@ -88,7 +93,7 @@ void Trainer::show_banner(const std::string& comm, const std::string& host) {
   facts.comm = comm;
   facts.host = host;
   if (const auto& hosts = environment_.hosts; !hosts.empty()) {
-    facts.comm += fmt::format(" ({})", reason_for_comm(options_, hosts));
+    facts.comm += fmt::format(" ({})", reason_for_comm(options_, hosts, *model_));
     facts.host = fmt::format("{} ({})", counted(num_hosts(hosts), "host"), placement_text(hosts));
   }
   facts.training_tokens = source_->num_training_tokens();

@@ -1,6 +1,6 @@
-// On a real Slurm of two nodes (ci/slurm-sandbox): one rank per task of srun, which meet through PMIx and talk by
-// comm/mpi. Skipped, with what is missing, where the sandbox cannot be; a failure then where ALTIPLANO_NEEDS_SLURM is
-// set.
+// On a real Slurm of four nodes (ci/slurm-sandbox): one rank per task of srun, which meet through PMIx and talk by
+// comm/ucx or comm/mpi. Skipped, with what is missing, where the sandbox cannot be; a failure then where
+// ALTIPLANO_NEEDS_SLURM is set.
 #include <sys/stat.h>
 
 #include <boost/test/unit_test.hpp>
@@ -24,15 +24,16 @@ class Cluster {
  public:
   Cluster() {
     std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
-    const auto started = run_command(fmt::format("{} start {} --nodes 2", kSandbox, path()));
+    const auto started = run_command(fmt::format("{} start {} --nodes 4", kSandbox, path()));
     if (started.exit_code != 0) throw std::runtime_error(started.output);
   }
   /// Ends the program there, before anything is made.
   static void skip_where_it_cannot_be() {
     const auto check = run_command(std::string(kSandbox) + " check");
-    const bool is_built = std::filesystem::exists(ALTIPLANO_BINARY_DIR "/bin/mpi_conformance");
+    const bool is_built = std::filesystem::exists(ALTIPLANO_BINARY_DIR "/bin/launched_conformance") &&
+                          std::filesystem::exists(ALTIPLANO_TEST_PLUGIN_DIR "/comm-ucx.so");
     if (check.exit_code != 0) skip(check.output);
-    if (!is_built) skip("altiplano was built without PMIx or MPI (libpmix-dev, libopenmpi-dev)\n");
+    if (!is_built) skip("altiplano was built without PMIx, MPI or UCX (libpmix-dev, libopenmpi-dev, libucx-dev)\n");
   }
   ~Cluster() { (void)run_command(fmt::format("{} stop {}", kSandbox, path())); }
 
@@ -84,16 +85,16 @@ void wait_for_log(const std::string& path, const std::string& words) {
              words + " in " + path);
 }
 
-/// A batch script with one step of four tasks on two nodes; the batch job's output.
-CommandResult train_in_batch(const JobFolder& job, const std::string& run, const std::string& settings) {
+/// A batch script with one step of two tasks on each node; the batch job's output.
+CommandResult train_in_batch(const JobFolder& job, const std::string& run, const std::string& settings, int nodes = 2) {
   std::string options;
   for (const std::string& word : split(trim(settings), ' '))
     if (!word.empty()) options += " --set " + word;
   write_bytes(job / (run + ".sbatch"),
-              fmt::format("#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=2 --time=5 --output={0}.out\n"
-                          "srun --mpi=pmix --nodes=2 --ntasks=4 $ALTIPLANO train -c job.yaml --set run.dir={0}{1}\n"
+              fmt::format("#!/bin/bash\n#SBATCH --nodes={2} --ntasks-per-node=2 --time=5 --output={0}.out\n"
+                          "srun --mpi=pmix --nodes={2} --ntasks={3} $ALTIPLANO train -c job.yaml --set run.dir={0}{1}\n"
                           "echo exit code $?\n",
-                          run, options));
+                          run, options, nodes, 2 * nodes));
   CommandResult result = cluster().run(job, fmt::format("sbatch {}.sbatch", run));
   if (result.exit_code != 0) return result;
   wait_for_log(job / (run + ".out"), "\nexit code ");
@@ -134,10 +135,31 @@ BOOST_AUTO_TEST_CASE(every_plan_trains_under_sbatch_and_srun_as_one_rank_does) {
     const std::string run = fmt::format("run{}", ++number);
     const auto result = train_in_batch(job, run, exact + settings);
     BOOST_REQUIRE_MESSAGE(result.exit_code == 0, settings << ": " << result.output);
-    BOOST_TEST(mentions(result, "4 ranks on 2 hosts (n1: ranks 0-1; n2: ranks 2-3), comm mpi (it connects hosts)"),
+    BOOST_TEST(mentions(result,
+                        "4 ranks on 2 hosts (n1: ranks 0-1; n2: ranks 2-3), comm ucx (it connects hosts and notices "
+                        "when a rank dies: shared memory within 2 hosts, UCX (eth0) between them)"),
                result.output);
     check_equal_to_one_rank(job, run, 1e-9, 1e-9);
   }
+}
+
+BOOST_AUTO_TEST_CASE(four_nodes_train_as_one_rank_does_by_ucx_and_by_mpi_in_two_levels_and_in_one) {
+  const JobFolder job;
+  const std::string exact = "train.precision=fp64 device.kind=reference ";
+  job.launch(1, "one", exact + degrees_text(1, 1, 1));
+  for (const char* comm : {"ucx", "mpi"})
+    for (const char* two_level : {"true", "false"}) {
+      const std::string run = fmt::format("{}_{}", comm, two_level);
+      const auto result = train_in_batch(job, run,
+                                         exact + degrees_text(4, 1, 2) + "train.micro_batch_size=1 " +
+                                             fmt::format("comm.backend={} comm.two_level={}", comm, two_level),
+                                         4);
+      BOOST_REQUIRE_MESSAGE(result.exit_code == 0, run << ": " << result.output);
+      BOOST_TEST(mentions(result, std::string_view(two_level) == "true" ? "(as asked: shared memory within 4 hosts, "
+                                                                        : " between all ranks)"),
+                 result.output);
+      check_equal_to_one_rank(job, run, 1e-9, 1e-9);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(single_precision_on_the_cpu_is_that_of_one_rank) {
@@ -149,12 +171,14 @@ BOOST_AUTO_TEST_CASE(single_precision_on_the_cpu_is_that_of_one_rank) {
   check_equal_to_one_rank(job, "run", 1e-4, kSteps * kRate);
 }
 
-BOOST_AUTO_TEST_CASE(the_plan_gives_the_same_bits_by_mpi_between_hosts_and_by_shared_memory_on_one) {
+BOOST_AUTO_TEST_CASE(the_plan_gives_the_same_bits_between_hosts_in_one_level_and_by_shared_memory_on_one) {
   const JobFolder job;
   job.launch(4, "local", degrees_text(2, 2, 1));
-  const auto result = train_in_batch(job, "run", degrees_text(2, 2, 1));
-  BOOST_REQUIRE_MESSAGE(result.exit_code == 0, result.output);
-  BOOST_TEST(differing_tensors(job.checkpoint("run", 6), job.checkpoint("local", 6)) == "");
+  for (const std::string comm : {"mpi", "ucx"}) {
+    const auto result = train_in_batch(job, comm, degrees_text(2, 2, 1) + "comm.two_level=false comm.backend=" + comm);
+    BOOST_REQUIRE_MESSAGE(result.exit_code == 0, result.output);
+    BOOST_TEST(differing_tensors(job.checkpoint(comm, 6), job.checkpoint("local", 6)) == "", comm);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(tasks_of_one_host_use_shared_memory) {
@@ -236,6 +260,42 @@ cat out; exit $code)",
   BOOST_TEST(std::atoi(result.output.c_str() + at + 5) < 10, result.output);
 }
 
+BOOST_AUTO_TEST_CASE(comm_ucx_names_a_rank_that_died_though_srun_lets_the_others_run) {
+  const JobFolder job;
+  const auto result = cluster().run(
+      job, fmt::format(R"(srun --mpi=pmix -N2 -n4 --kill-on-bad-exit=0 $ALTIPLANO train -c job.yaml --set run.dir=run \
+  --set train.max_steps=1000000 --set lr_scheduler.decay_steps=100 --set parallel.data_parallel_size=4 >out 2>&1 &
+for i in $(seq 600); do grep -q '^step: *20/' out && break; sleep 0.05; done
+{} exec {} n2 bash -c 'for p in /proc/[0-9]*; do grep -qaz "^train$" $p/cmdline 2>/dev/null && kill -9 ${{p#/proc/}} && exit 0; done; exit 1' || echo no victim
+wait $!; code=$?
+cat out; exit $code)",
+                       kSandbox, cluster().path()));
+  BOOST_TEST(result.exit_code != 0, result.output);
+  BOOST_TEST(!mentions(result, "no victim"), result.output);
+  BOOST_TEST(mentions(result, " died: "), result.output);
+  BOOST_TEST(!mentions(result, "stopped answering"), result.output);
+}
+
+BOOST_AUTO_TEST_CASE(a_network_device_that_is_not_there_is_refused_with_those_that_are) {
+  const JobFolder job;
+  const auto result = cluster().run(job,
+                                    "export UCX_NET_DEVICES=ib7\nsrun --mpi=pmix -N2 -n2 $ALTIPLANO train -c job.yaml "
+                                    "--set run.dir=run --set parallel.data_parallel_size=2");
+  BOOST_TEST(result.exit_code != 0, result.output);
+  BOOST_TEST(mentions(result, "UCX_NET_DEVICES is ib7, this host has eth0, lo"), result.output);
+}
+
+BOOST_AUTO_TEST_CASE(doctor_measures_what_messages_cost_within_and_between_hosts) {
+  const JobFolder job;
+  const auto result =
+      cluster().run(job, "srun --mpi=pmix -N4 -n8 $ALTIPLANO doctor --comm --out comm.yaml && cat comm.yaml");
+  BOOST_TEST(result.exit_code == 0, result.output);
+  for (const char* words :
+       {"comm      comm/ucx: shared memory within 4 hosts, UCX (eth0) between them\n", "within a host ", "4 pairs, ",
+        "between hosts ", "6 pairs, ", "- name: within a host\n", "- {ranks: [0, 2], hosts: [n1, n2], latency: "})
+    BOOST_TEST(mentions(result, words), "'" << words << "' not in: " << result.output);
+}
+
 BOOST_AUTO_TEST_CASE(the_example_script_runs_as_it_stands_and_saves_requeues_and_goes_on_when_it_is_signalled) {
   const JobFolder job;
   namespace fs = std::filesystem;
@@ -257,13 +317,16 @@ BOOST_AUTO_TEST_CASE(the_example_script_runs_as_it_stands_and_saves_requeues_and
   wait_until([&] { return trim(cluster().run(job, "squeue -h -j " + id).output).empty(); }, "the end of the job");
 }
 
-BOOST_AUTO_TEST_CASE(comm_mpi_keeps_its_promises_between_hosts) {
+BOOST_AUTO_TEST_CASE(comm_mpi_and_comm_ucx_keep_their_promises_between_hosts) {
   const JobFolder job;
-  for (int ranks : {3, 4}) {
-    const auto result = cluster().run(job, fmt::format("srun --mpi=pmix -N2 -n{} {}/bin/mpi_conformance {}/comm-mpi.so",
-                                                       ranks, ALTIPLANO_BINARY_DIR, ALTIPLANO_TEST_PLUGIN_DIR));
-    BOOST_TEST(result.exit_code == 0, result.output);
-  }
+  for (const char* comm : {"mpi", "ucx"})
+    for (const char* geometry : {"-N2 -n3", "-N4 -n4", "-N4 -n8"}) {
+      const auto result = cluster().run(job,
+                                        fmt::format("srun --mpi=pmix {} {}/bin/launched_conformance {}/comm-{}.so",
+                                                    geometry, ALTIPLANO_BINARY_DIR, ALTIPLANO_TEST_PLUGIN_DIR, comm),
+                                        120);
+      BOOST_TEST(result.exit_code == 0, comm << ' ' << geometry << ": " << result.output);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_node_can_be_cut_off_powered_off_and_started_again) {

@@ -11,36 +11,11 @@
 #include <optional>
 #include <vector>
 
+#include "framework/api/engine/transfer.hpp"
 #include "framework/api/segment/byte_ring.hpp"
 #include "framework/base/fifo.hpp"
 
 namespace altiplano {
-
-/// Counts the transfers something waits for; pushed to a completion list when the last one is done.
-struct TransferOwner {
-  int outstanding = 0;
-};
-
-/// One message, sent or received. Owned by the caller, not moved until done.
-struct Transfer {
-  int peer = 0;
-  bool is_send = false;
-  uint64_t context = 0, tag = 0;
-  std::byte* data = nullptr;  ///< only read when is_send
-  int64_t bytes = 0;
-  TransferOwner* owner = nullptr;
-
-  int64_t moved = 0;        ///< bytes so far
-  uint64_t receive = 0;     ///< receiver's name for it, both sides
-  bool ready_sent = false;  ///< receives
-  bool is_done = false;
-};
-
-/// A receive met a message of another size.
-struct SizeMismatch {
-  const Transfer* receive;
-  int64_t sent_bytes;
-};
 
 class PeerChannel {
  public:

@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "framework/api/segment/segment_communicator.hpp"
-#include "framework/base/text.hpp"
-#include "framework/base/units.hpp"
 
 namespace altiplano {
 namespace {
@@ -17,12 +15,6 @@ std::string wall_clock_text(int64_t milliseconds) {
 }
 
 }  // namespace
-
-std::string SegmentCommunicator::who(int rank) const {
-  const auto& host = hosts_[static_cast<size_t>(rank)];
-  const auto local = std::count(hosts_.begin(), hosts_.begin() + rank, host);
-  return fmt::format("rank {} ({}, local {})", rank, host, local);
-}
 
 // ---- the reason all ranks share ----
 
@@ -39,7 +31,7 @@ bool SegmentCommunicator::publish_abort(StatusCode code, const std::string& reas
   for (int peer = 0; peer < world_size(); ++peer) {
     RankSlot& slot = view_.rank(peer);
     slot.doorbell.fetch_add(1, std::memory_order_seq_cst);
-    futex_wake_all(slot.doorbell, attachment_.scope);
+    futex_wake_all(slot.doorbell, segment_->scope());
   }
   return true;
 }
@@ -50,10 +42,10 @@ void SegmentCommunicator::abort(const std::string& reason) noexcept {
 
 Status SegmentCommunicator::fail_world(StatusCode code, const std::string& reason) {
   if (publish_abort(code, reason)) failure_ = Status(code, reason);
-  return check_aborted();
+  return check_failed();
 }
 
-Status SegmentCommunicator::check_aborted() {
+Status SegmentCommunicator::check_failed() {
   if (!failure_.is_ok()) return failure_;
   const SegmentHeader& header = view_.header();
   uint32_t state = header.abort_state.load(std::memory_order_seq_cst);
@@ -72,38 +64,6 @@ Status SegmentCommunicator::check_aborted() {
 }
 
 // ---- who is missing ----
-
-const SegmentOperation& SegmentCommunicator::blocking(const SegmentOperation& operation) const {
-  if (operation.is_started) return operation;
-  for (uint64_t id : operation.after)
-    if (const SegmentOperation* before = operations_.find(id)) return blocking(*before);
-  if (operation.kind == OperationKind::kCollective) return *lanes_[static_cast<size_t>(operation.stream)].front();
-  for (size_t i = 0; waiting_messages_.at(i) != &operation; ++i) {
-    const SegmentOperation& earlier = *waiting_messages_.at(i);
-    if (is_same_queue(earlier, operation)) return blocking(earlier);
-  }
-  return operation;
-}
-
-template <typename Visit>
-void SegmentCommunicator::for_each_missing_peer(const SegmentOperation& operation, Visit visit) const {
-  for (const Transfer& transfer : operation.transfers)
-    if (!transfer.is_done) visit(transfer.peer);
-  if (operation.kind != OperationKind::kCollective || operation.phase == CollectivePhase::kMessages) return;
-  for (size_t member = 0; member < operation.group->ranks.size(); ++member) {
-    const bool is_here = operation.phase == CollectivePhase::kMeeting ? post_of(operation, member) != nullptr
-                                                                      : has_finished(operation, member);
-    if (!is_here && operation.group->ranks[member] != rank_) visit(operation.group->ranks[member]);
-  }
-}
-
-std::vector<int> SegmentCommunicator::missing_peers(const SegmentOperation& operation) const {
-  std::vector<int> peers;
-  for_each_missing_peer(operation, [&](int peer) {
-    if (std::find(peers.begin(), peers.end(), peer) == peers.end()) peers.push_back(peer);
-  });
-  return peers;
-}
 
 void SegmentCommunicator::publish_whom_we_wait_for(Event event) {
   int first = -1;
@@ -131,10 +91,10 @@ int SegmentCommunicator::root_of_wait(int peer, Clock::duration silence) const {
 
 Status SegmentCommunicator::look_for_trouble(Waiting& waiting) {
   const auto now = Clock::now();
-  ALTIPLANO_RETURN_IF_ERROR(check_aborted());
-  const SegmentOperation* waited_for = operations_.find(waiting.event.id);
+  ALTIPLANO_RETURN_IF_ERROR(check_failed());
+  const CommOperation* waited_for = operations_.find(waiting.event.id);
   if (waited_for == nullptr) return Status::ok();
-  const SegmentOperation& operation = blocking(*waited_for);
+  const CommOperation& operation = blocking(*waited_for);
   if (now - waiting.last_look >= kLookInterval) {
     waiting.last_look = now;
     ALTIPLANO_RETURN_IF_ERROR(check_ended_processes());
@@ -150,24 +110,19 @@ Status SegmentCommunicator::look_for_trouble(Waiting& waiting) {
   return peer_stuck(operation, now - waiting.last_movement);
 }
 
-Status SegmentCommunicator::peer_stuck(const SegmentOperation& operation, Clock::duration silence) {
+Status SegmentCommunicator::peer_stuck(const CommOperation& operation, Clock::duration silence) {
   std::vector<int> roots;
   for (int peer : missing_peers(operation))
     if (const int root = root_of_wait(peer, silence); std::find(roots.begin(), roots.end(), root) == roots.end())
       roots.push_back(root);
-  std::sort(roots.begin(), roots.end());
-  std::vector<std::string> names;
   int64_t heartbeat = 0;
   for (int root : roots) {
-    names.push_back(who(root));
     const int64_t last = view_.rank(root).heartbeat.load(std::memory_order_relaxed);
     heartbeat = heartbeat == 0 ? last : std::min(heartbeat, last);
   }
-  return fail_world(
-      StatusCode::kPeerStuck,
-      fmt::format("{} stopped answering at step {} in {}, {:.1f} s ago; last heartbeat {}; noticed by {}",
-                  join(names, " and "), operation.step, describe(operation),
-                  std::chrono::duration<double>(silence).count(), wall_clock_text(heartbeat), who(rank_)));
+  return fail_world(StatusCode::kPeerStuck,
+                    fmt::format("{}; last heartbeat {}; noticed by {}", stuck_text(roots, operation, silence),
+                                wall_clock_text(heartbeat), who(rank_)));
 }
 
 Status SegmentCommunicator::check_ended_processes() {
@@ -184,7 +139,7 @@ bool SegmentCommunicator::has_left(int peer) const {
   return view_.rank(peer).left.load(std::memory_order_seq_cst) != 0;
 }
 
-Status SegmentCommunicator::check_peers_that_left(const SegmentOperation& operation) {
+Status SegmentCommunicator::check_peers_that_left(const CommOperation& operation) {
   int gone = -1;
   for_each_missing_peer(operation, [&](int peer) {
     if (has_left(peer)) gone = peer;
@@ -193,27 +148,7 @@ Status SegmentCommunicator::check_peers_that_left(const SegmentOperation& operat
   bool moved = false;  // what it wrote before it left is still there
   ALTIPLANO_RETURN_IF_ERROR(advance(moved));
   if (moved) return Status::ok();
-  return fail_world(StatusCode::kRuntimeFailure,
-                    fmt::format("{} closed its communicator while {} needs it at step {} in {}", who(gone), who(rank_),
-                                operation.step, describe(operation)));
-}
-
-// ---- ranks that disagree ----
-
-Status SegmentCommunicator::size_mismatch(const SizeMismatch& mismatch) {
-  const auto& operation = static_cast<const SegmentOperation&>(*mismatch.receive->owner);
-  return fail_world(
-      StatusCode::kRuntimeFailure,
-      fmt::format("sizes differ in {} at step {}: {} sends {} B, {} expects {} B", describe(operation), operation.step,
-                  who(mismatch.receive->peer), mismatch.sent_bytes, who(rank_), mismatch.receive->bytes));
-}
-
-Status SegmentCommunicator::calls_differ(const SegmentOperation& operation, size_t member, const CallRecord& theirs) {
-  const SegmentGroup& group = *operation.group;
-  return fail_world(StatusCode::kRuntimeFailure,
-                    fmt::format("call #{} of group {} differs at step {}: {} calls {}, {} calls {}", operation.sequence,
-                                group.name, operation.step, who(rank_), describe(record_of(operation.call)),
-                                who(group.ranks[member]), describe(theirs)));
+  return left_too_early(gone, operation);
 }
 
 }  // namespace altiplano

@@ -1,6 +1,7 @@
 // comm/mpi: the door to the plugin.
+#include "framework/api/network/network_communicator.hpp"
 #include "framework/api/register.hpp"
-#include "plugins/comms/mpi/mpi_communicator.hpp"
+#include "plugins/comms/mpi/mpi_transport.hpp"
 
 namespace altiplano::mpi {
 namespace {
@@ -14,7 +15,9 @@ class MpiBackend final : public CommBackend {
   Result<std::unique_ptr<Communicator>> connect(Rendezvous& rendezvous, const CommOptions& options) noexcept override
       try {
     ALTIPLANO_ASSIGN(Connection connection, connect_ranks(rendezvous, options.deadline));
-    return std::unique_ptr<Communicator>(new MpiCommunicator(rendezvous.rank().value, std::move(connection), options));
+    std::vector<std::string> hosts = std::move(connection.hosts);
+    return network::open_network_communicator(rendezvous, options, std::move(hosts),
+                                              std::make_unique<MpiTransport>(std::move(connection)));
   } catch (const std::exception& e) {
     return runtime_failure("comm/mpi: {}", e.what());
   }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "framework/api/segment/host_segment.hpp"
 #include "framework/base/plural.hpp"
 
 namespace altiplano::mpi {
@@ -100,14 +101,9 @@ Result<Connection> connect_ranks(Rendezvous& rendezvous, std::chrono::millisecon
   MPI_Comm_rank(MPI_COMM_WORLD, &place);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   ALTIPLANO_RETURN_IF_ERROR(rendezvous.put("comm/mpi", fmt::format("{} {}", place, size)));
-  ALTIPLANO_RETURN_IF_ERROR(rendezvous.put("comm/host", rendezvous.host()));
-  ALTIPLANO_RETURN_IF_ERROR(rendezvous.fence(deadline));
-  ALTIPLANO_ASSIGN(const std::vector<int> places, places_of_ranks(rendezvous));
   Connection connection;
-  for (int rank = 0; rank < rendezvous.world_size(); ++rank) {
-    ALTIPLANO_ASSIGN(std::string host, rendezvous.get(RankId(rank), "comm/host"));
-    connection.hosts.push_back(std::move(host));
-  }
+  ALTIPLANO_ASSIGN(connection.hosts, exchange_hosts(rendezvous, deadline));
+  ALTIPLANO_ASSIGN(const std::vector<int> places, places_of_ranks(rendezvous));
   static int num_connections = 0;  // as many on all ranks
   const int tag = 2 * num_connections++;
   ALTIPLANO_ASSIGN(connection.frames, communicator_of(places, tag));

@@ -63,6 +63,9 @@ BOOST_AUTO_TEST_CASE(ranks_of_several_hosts_get_what_connects_hosts) {
   BOOST_TEST(choice({kHosts, kProcesses}, "auto", 4, 1) == "comm/processes");
   BOOST_TEST(choice({kHosts, kProcesses}, "hosts", 4, 1) == "comm/hosts");
   BOOST_TEST(choice({kThreads, kHosts}, "auto", 1, 1) == "comm/threads");
+  const PluginInfo watchful = backend("watchful", kHosts.capabilities | kCommBetweenProcesses | kCommNoticesDeath);
+  BOOST_TEST(choice({kHosts, watchful}, "auto", 4, 2) == "comm/watchful");
+  BOOST_TEST(choice({kProcesses, watchful}, "auto", 4, 1) == "comm/processes");
 }
 
 BOOST_AUTO_TEST_CASE(what_does_not_connect_hosts_is_refused_for_ranks_of_several) {
@@ -71,5 +74,5 @@ BOOST_AUTO_TEST_CASE(what_does_not_connect_hosts_is_refused_for_ranks_of_several
              "hosts; backends that do: hosts");
   BOOST_TEST(choice({kProcesses}, "auto", 4, 2) ==
              "refused: job.yaml:3:8: comm.backend: no backend connects 4 ranks on 2 hosts; there is: processes; "
-             "comm/mpi is built where MPI is (libopenmpi-dev)");
+             "comm/ucx is built where UCX is (libucx-dev), comm/mpi where MPI is (libopenmpi-dev)");
 }

@@ -1,4 +1,4 @@
-#include "framework/api/segment/segment_operation.hpp"
+#include "framework/api/engine/operation.hpp"
 
 #include <algorithm>
 
@@ -6,12 +6,12 @@
 
 namespace altiplano {
 
-bool is_same_queue(const SegmentOperation& a, const SegmentOperation& b) {
+bool is_same_queue(const CommOperation& a, const CommOperation& b) {
   const Transfer &x = a.transfers.front(), &y = b.transfers.front();
   return a.kind == b.kind && x.peer == y.peer && x.tag == y.tag;
 }
 
-std::string describe(const SegmentOperation& operation) {
+std::string describe(const CommOperation& operation) {
   if (operation.kind != OperationKind::kCollective) {
     const Transfer& transfer = operation.transfers.front();
     return fmt::format("{} tag {} ({})", transfer.is_send ? "send" : "recv", transfer.tag,
@@ -58,13 +58,13 @@ CallRecord record_of(const MeetingPost& post) {
 
 namespace {
 
-bool is_before(const SegmentOperation* operation, uint64_t id) {
+bool is_before(const CommOperation* operation, uint64_t id) {
   return operation->id < id;
 }
 
 /// As new, but with the memory of its lists.
-void reset(SegmentOperation& operation) {
-  SegmentOperation fresh;
+void reset(CommOperation& operation) {
+  CommOperation fresh;
   fresh.after = std::move(operation.after);
   fresh.transfers = std::move(operation.transfers);
   fresh.after.clear();
@@ -77,16 +77,16 @@ void reset(SegmentOperation& operation) {
 Operations::Operations() {
   constexpr int kUsual = 256;  // more are made when they are needed
   for (int i = 0; i < kUsual; ++i) {
-    SegmentOperation& operation = *all_.emplace_back(std::make_unique<SegmentOperation>());
+    CommOperation& operation = *all_.emplace_back(std::make_unique<CommOperation>());
     operation.transfers.reserve(1);
     free_.push_back(&operation);
   }
   live_.reserve(kUsual);
 }
 
-SegmentOperation& Operations::begin(uint64_t id) {
-  if (free_.empty()) free_.push_back(all_.emplace_back(std::make_unique<SegmentOperation>()).get());
-  SegmentOperation* operation = free_.back();
+CommOperation& Operations::begin(uint64_t id) {
+  if (free_.empty()) free_.push_back(all_.emplace_back(std::make_unique<CommOperation>()).get());
+  CommOperation* operation = free_.back();
   free_.pop_back();
   operation->id = id;
   live_.push_back(operation);
@@ -100,7 +100,7 @@ void Operations::end(uint64_t id) {
   live_.erase(found);
 }
 
-SegmentOperation* Operations::find(uint64_t id) const {
+CommOperation* Operations::find(uint64_t id) const {
   const auto found = std::lower_bound(live_.begin(), live_.end(), id, is_before);
   return found != live_.end() && (*found)->id == id ? *found : nullptr;
 }

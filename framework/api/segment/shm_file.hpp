@@ -22,25 +22,25 @@ struct ShmAddress {
 };
 
 /// A segment and the creator's hold of it, by which others can map it.
-class ShmSegment {
+class ShmFile {
  public:
   /// A new, zeroed segment of `bytes`, all of them reserved. Not enough room: kInvalidArgument that names what is
   /// needed and what there is.
-  static Result<ShmSegment> create(const std::string& directory, size_t bytes);
+  static Result<ShmFile> create(const std::string& directory, size_t bytes);
   /// The same in memory of no file system, whose size no mount limits. kRuntimeFailure when memory is short.
-  static Result<ShmSegment> create_anonymous(size_t bytes);
+  static Result<ShmFile> create_anonymous(size_t bytes);
   /// Maps an existing one by its address; it must have exactly `bytes`.
   static Result<std::shared_ptr<void>> attach(const ShmAddress& address, size_t bytes);
 
-  ShmSegment(ShmSegment&& other) noexcept;
-  ShmSegment& operator=(ShmSegment&& other) = delete;
-  ~ShmSegment();  ///< ends the address; the memory lives on while mapped
+  ShmFile(ShmFile&& other) noexcept;
+  ShmFile& operator=(ShmFile&& other) = delete;
+  ~ShmFile();  ///< ends the address; the memory lives on while mapped
 
   ShmAddress address() const;
   const std::shared_ptr<void>& memory() const { return memory_; }
 
  private:
-  explicit ShmSegment(int file) : file_(file) {}
+  explicit ShmFile(int file) : file_(file) {}
   int file_ = -1;
   std::shared_ptr<void> memory_;
 };

@@ -1,5 +1,7 @@
 // The suite of comm plugins on ranks that mpirun or srun started, every process running this program: it checks what is
-// owed for as many ranks as there are. usage: mpirun -n RANKS mpi_conformance PLUGIN-FILE
+// owed for as many ranks as there are. usage: mpirun -n RANKS launched_conformance PLUGIN-FILE [RANKS-OF-A-HOST]
+// With RANKS-OF-A-HOST the ranks take themselves for ranks of as many hosts as that makes.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -19,10 +21,12 @@ int fail(const Status& status) {
   return 1;
 }
 
-/// More than the suite asks: sums in the order of the group, bit for bit, as those of every backend of the tree.
+/// More than the suite asks: without two levels, sums in the order of the group, bit for bit, as those of every backend
+/// of the tree.
 Status check_bits(const Subject& subject, int ranks, int64_t chunk_bytes, std::span<const int64_t> counts) {
   CommOptions options;
   options.chunk_bytes = chunk_bytes;
+  options.two_level = false;
   return check_collectives(subject.as<CommBackend>(), RanksAre::kLaunched, ranks, options, counts, Buffers::kPlain,
                            /*exact=*/true);
 }
@@ -30,12 +34,15 @@ Status check_bits(const Subject& subject, int ranks, int64_t chunk_bytes, std::s
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return fail(invalid_argument("usage: mpirun -n RANKS mpi_conformance PLUGIN-FILE"));
+  if (argc != 2 && argc != 3)
+    return fail(invalid_argument("usage: mpirun -n RANKS launched_conformance PLUGIN-FILE [RANKS-OF-A-HOST]"));
   auto world = connect_pmix_rendezvous();
   if (!world.is_ok()) return fail(world.status());
   LoadedPlugin plugin;
   if (const Status loaded = load_plugin(argv[1], plugin); !loaded.is_ok()) return fail(loaded);
-  use_launched_ranks(**world);
+  const int on_host = argc == 3 ? std::atoi(argv[2]) : 0;
+  RanksOnHosts hosts(**world, std::max(on_host, 1));
+  use_launched_ranks(on_host == 0 ? **world : hosts);
   const Subject subject{plugin.info, plugin.descriptor, plugin.object};
   const int ranks = (*world)->world_size();
   std::vector<Check> checks = comm_checks();
@@ -45,6 +52,17 @@ int main(int argc, char** argv) {
                       ALTIPLANO_RETURN_IF_ERROR(check_bits(s, ranks, 1, kFew));
                       return "whole and in chunks";
                     }});
+  checks.push_back(
+      {"every algorithm is right over the network", [ranks](const Subject& s) -> Finding {
+         constexpr int64_t kCounts[] = {0, 1, 1000, 10007};
+         CommOptions options;
+         for (auto algorithm : {MessageAlgorithm::kDirect, MessageAlgorithm::kRing, MessageAlgorithm::kRecursive}) {
+           options.algorithm = algorithm;
+           ALTIPLANO_RETURN_IF_ERROR(check_collectives(s.as<CommBackend>(), RanksAre::kLaunched, ranks, options,
+                                                       kCounts, Buffers::kPlain, false));
+         }
+         return "direct, ring, recursive";
+       }});
   int num_broken = 0;
   for (const Check& check : checks) {
     const auto begin = std::chrono::steady_clock::now();

@@ -1,4 +1,4 @@
-#include "plugins/comms/shm/shm_segment.hpp"
+#include "framework/api/segment/shm_file.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -64,23 +64,23 @@ std::string shm_directory() {
   return directory != nullptr && *directory != '\0' ? directory : "/dev/shm";
 }
 
-Result<ShmSegment> ShmSegment::create(const std::string& directory, size_t bytes) {
+Result<ShmFile> ShmFile::create(const std::string& directory, size_t bytes) {
   const int file = open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file < 0)
     return invalid_argument(
         "comm/shm cannot create a segment in {}: {}; name a memory file system (tmpfs) that can be written in "
         "ALTIPLANO_SHM_DIR",
         directory, std::strerror(errno));
-  ShmSegment segment(file);
+  ShmFile segment(file);
   ALTIPLANO_RETURN_IF_ERROR(reserve(file, directory, bytes));
   ALTIPLANO_ASSIGN(segment.memory_, map(file, bytes));
   return segment;
 }
 
-Result<ShmSegment> ShmSegment::create_anonymous(size_t bytes) {
+Result<ShmFile> ShmFile::create_anonymous(size_t bytes) {
   const int file = memfd_create("altiplano-arena", MFD_CLOEXEC);
   if (file < 0) return runtime_failure("comm/shm: memfd_create: {}", std::strerror(errno));
-  ShmSegment segment(file);
+  ShmFile segment(file);
   int error = EINTR;
   while (error == EINTR) error = posix_fallocate(file, 0, static_cast<off_t>(bytes));
   if (error != 0)
@@ -90,7 +90,7 @@ Result<ShmSegment> ShmSegment::create_anonymous(size_t bytes) {
   return segment;
 }
 
-Result<std::shared_ptr<void>> ShmSegment::attach(const ShmAddress& address, size_t bytes) {
+Result<std::shared_ptr<void>> ShmFile::attach(const ShmAddress& address, size_t bytes) {
   const std::string path = path_of(address);
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0)
@@ -113,7 +113,7 @@ Result<ShmAddress> ShmAddress::parse(const std::string& text) {
   return address;
 }
 
-ShmAddress ShmSegment::address() const {
+ShmAddress ShmFile::address() const {
   ShmAddress address{.process = getpid(), .file = file_};
   struct stat info {};
   if (fstat(file_, &info) == 0) {
@@ -123,11 +123,11 @@ ShmAddress ShmSegment::address() const {
   return address;
 }
 
-ShmSegment::ShmSegment(ShmSegment&& other) noexcept : file_(other.file_), memory_(std::move(other.memory_)) {
+ShmFile::ShmFile(ShmFile&& other) noexcept : file_(other.file_), memory_(std::move(other.memory_)) {
   other.file_ = -1;
 }
 
-ShmSegment::~ShmSegment() {
+ShmFile::~ShmFile() {
   if (file_ >= 0) close(file_);
 }
 
