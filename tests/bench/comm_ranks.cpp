@@ -71,8 +71,8 @@ Status measure(Communicator& comm, const std::string& name, int64_t largest) {
 
 Status run(char** argv) {
   ALTIPLANO_ASSIGN(auto world, connect_pmix_rendezvous());
-  conformance::LoadedPlugin plugin;
-  ALTIPLANO_RETURN_IF_ERROR(conformance::load_plugin(argv[1], plugin));
+  LoadedPlugin plugin;
+  ALTIPLANO_RETURN_IF_ERROR(load_plugin(argv[1], plugin));
   const conformance::Subject subject{plugin.info, plugin.descriptor, plugin.object};
   conformance::RanksOnHosts hosts(*world, std::atoi(argv[3]));
   CommOptions options;
