@@ -119,11 +119,10 @@ Result<std::set<std::string>> layers_to_recompute(const Graph& graph, const std:
   if (wanted == std::vector<std::string>{"full"}) return std::set<std::string>(all.begin(), std::prev(all.end()));
   std::set<std::string> layers;
   for (const std::string& pattern : wanted) {
-    const size_t before = layers.size();
     bool matches = false;
     for (const std::string& layer : all)
       if (glob_match(pattern, layer)) layers.insert(layer), matches = true;
-    if (!matches && layers.size() == before)
+    if (!matches)
       return invalid_argument("parallel.recompute: no layer is named '{}'; valid: none, auto, full, or layers: {}",
                               pattern, join(all, ", "));
   }

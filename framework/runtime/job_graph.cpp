@@ -35,9 +35,12 @@ Result<TrainingGraph> build_job_graph(const Options& options, int64_t batch, int
   } else {
     ALTIPLANO_ASSIGN(layers, layers_to_recompute(forward.graph, wanted_recompute(options)));
   }
-  return make_training_graph(std::move(forward), job_dtype(options), job_optimizer(options),
-                             static_cast<uint64_t>(options.get_int("train.seed")), {fused.begin(), fused.end()},
-                             layers);
+  auto training = make_training_graph(std::move(forward), job_dtype(options), job_optimizer(options),
+                                      static_cast<uint64_t>(options.get_int("train.seed")),
+                                      {fused.begin(), fused.end()}, layers);
+  const char* frozen = "model.frozen";
+  if (training.is_ok() || options.find_record(frozen) == nullptr || options.get_strings(frozen).empty()) return training;
+  return invalid_argument("{}: {}; leave something to train", options.where(frozen), training.status().message());
 }
 
 }  // namespace altiplano

@@ -3,7 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 
+#include "framework/base/console.hpp"
+#include "framework/base/plural.hpp"
 #include "framework/plugin/registry.hpp"
 #include "framework/simulate/fit.hpp"
 #include "framework/simulate/plan_estimate.hpp"
@@ -29,6 +32,22 @@ struct Considered {
   LastLowered& last;
 };
 
+/// Says that planning goes on, now and then.
+class PlanningProgress {
+ public:
+  void tell(size_t num_considered) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - told_ < kEvery) return;
+    told_ = now;
+    print_err("planning  {} considered in {}\n", counted(static_cast<int64_t>(num_considered), "plan"),
+              to_string(Seconds(std::chrono::duration<double>(now - start_).count())));
+  }
+
+ private:
+  static constexpr std::chrono::seconds kEvery{5};
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), told_ = start_;
+};
+
 /// Of a plan for the job's own ranks.
 Result<PlanEstimate> estimate_and_note(const Job& job, const Plan& plan, const Timetable& timetable,
                                        const LoweringOptions& options, Bytes memory, const Considered& considered) {
@@ -45,7 +64,9 @@ Result<PlanEstimate> estimate_and_note(const Job& job, const Plan& plan, const T
 /// What planners ask; every plan they ask about for the job's own ranks is noted.
 PlannerServices services_for(const Job& job, JobDevice& device, bool only_previews, Bytes memory,
                              Considered considered) {
-  auto estimate = [&job, &device, considered, memory](Plan plan, bool is_preview) -> Result<PlanEstimate> {
+  auto progress = std::make_shared<PlanningProgress>();
+  auto estimate = [&job, &device, considered, memory, progress](Plan plan, bool is_preview) -> Result<PlanEstimate> {
+    progress->tell(considered.plans.size());
     state_recompute(*job.graph, plan);
     ALTIPLANO_ASSIGN(Timetable timetable, build_timetable(plan));
     LoweringOptions options = device.lowering();

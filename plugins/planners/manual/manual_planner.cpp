@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "framework/api/planner.hpp"
 #include "framework/api/register.hpp"
 #include "framework/base/plural.hpp"
@@ -15,13 +17,16 @@ Result<Degrees> degrees_from(const PlanRequest& request) {
   if (tensor == 0) tensor = 1;
   if (pipeline == 0) pipeline = o.has("pipeline.split") ? static_cast<int>(o.get_ints("pipeline.split").size()) : 1;
   if (data == 0 && request.num_ranks % (tensor * pipeline) == 0) data = request.num_ranks / (tensor * pipeline);
-  if (data == 0)
+  if (data == 0) {
+    // The first of them that the job file gives: one of them is more than 1.
+    const char* keys[] = {"tensor_parallel_size", "pipeline_parallel_size", "pipeline.split"};
+    const char* key = *std::ranges::find_if(keys, [&](const char* k) { return o.has(k); });
     return invalid_argument(
         "{}: tensor_parallel_size {} x pipeline_parallel_size {} = {} does not divide {}; start it with -n {} or a "
-        "multiple "
-        "(`altiplano launch -n {}` trains), or use smaller degrees",
-        o.where("tensor_parallel_size"), tensor, pipeline, tensor * pipeline, counted(request.num_ranks, "rank"),
-        tensor * pipeline, tensor * pipeline);
+        "multiple (`altiplano launch -n {}` trains), or use smaller degrees",
+        o.where(key), tensor, pipeline, tensor * pipeline, counted(request.num_ranks, "rank"), tensor * pipeline,
+        tensor * pipeline);
+  }
   Degrees degrees{data, tensor, pipeline};
   if (degrees.num_ranks() != request.num_ranks)
     return invalid_argument(
