@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/base/console.hpp"
+#include "framework/base/status.hpp"
 
 namespace altiplano::bench {
 
