@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <exception>
 #include <filesystem>
@@ -81,9 +82,28 @@ Status check_file(const std::string& path) {
   return check_not_world_writable(directory, "plugin directory");
 }
 
+/// Some libraries take signals over as they are loaded (UCX: SIGHUP, and those of crashes); these stay the program's.
+class SignalHandlersKept {
+ public:
+  SignalHandlersKept() {
+    for (int signal = 1; signal < NSIG; ++signal) is_known_[signal] = sigaction(signal, nullptr, &before_[signal]) == 0;
+  }
+  ~SignalHandlersKept() {
+    for (int signal = 1; signal < NSIG; ++signal)
+      if (is_known_[signal]) sigaction(signal, &before_[signal], nullptr);
+  }
+  SignalHandlersKept(const SignalHandlersKept&) = delete;
+  SignalHandlersKept& operator=(const SignalHandlersKept&) = delete;
+
+ private:
+  struct sigaction before_[NSIG] = {};
+  bool is_known_[NSIG] = {};
+};
+
 Result<altiplano_plugin_query_function> open_file(const std::string& path) {
   // A path without a slash would make dlopen search the library path.
   std::string absolute = std::filesystem::absolute(path).string();
+  const SignalHandlersKept signals;
   void* library = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) return invalid_argument("{}: cannot be loaded: {}", path, dlerror());
   void* symbol = dlsym(library, ALTIPLANO_PLUGIN_QUERY_SYMBOL);

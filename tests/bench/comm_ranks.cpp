@@ -1,6 +1,7 @@
 // The ranks of bench_comm, started by it under mpirun: messages between ranks 0 and 1 and all_reduce among all, by a
 // comm plugin whose ranks take themselves for ranks of several hosts. Prints "<name>_<what> <bytes> <seconds>".
 //   bench_comm_ranks PLUGIN-FILE NAME RANKS-OF-A-HOST two_level|flat LARGEST-BYTES
+// RANKS-OF-A-HOST 0: they are on the hosts they are on, as under srun.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -74,10 +75,11 @@ Status run(char** argv) {
   LoadedPlugin plugin;
   ALTIPLANO_RETURN_IF_ERROR(load_plugin(argv[1], plugin));
   const conformance::Subject subject{plugin.info, plugin.descriptor, plugin.object};
-  conformance::RanksOnHosts hosts(*world, std::atoi(argv[3]));
+  const int on_host = std::atoi(argv[3]);
+  conformance::RanksOnHosts hosts(*world, std::max(on_host, 1));
   CommOptions options;
   options.two_level = std::string(argv[4]) == "two_level";
-  ALTIPLANO_ASSIGN(const auto comm, subject.as<CommBackend>().connect(hosts, options));
+  ALTIPLANO_ASSIGN(const auto comm, subject.as<CommBackend>().connect(on_host == 0 ? *world : hosts, options));
   return measure(*comm, argv[2], std::atoll(argv[5]));
 }
 

@@ -264,7 +264,7 @@ BOOST_AUTO_TEST_CASE(comm_ucx_names_a_rank_that_died_though_srun_lets_the_others
   const JobFolder job;
   const auto result = cluster().run(
       job, fmt::format(R"(srun --mpi=pmix -N2 -n4 --kill-on-bad-exit=0 $ALTIPLANO train -c job.yaml --set run.dir=run \
-  --set train.max_steps=1000000 --set lr_scheduler.decay_steps=100 --set parallel.data_parallel_size=4 >out 2>&1 &
+  --set train.max_steps=1000000 --set lr_scheduler.decay_steps=100 --set parallel.data_parallel_size=2 --set parallel.tensor_parallel_size=2 >out 2>&1 &
 for i in $(seq 600); do grep -q '^step: *20/' out && break; sleep 0.05; done
 {} exec {} n2 bash -c 'for p in /proc/[0-9]*; do grep -qaz "^train$" $p/cmdline 2>/dev/null && kill -9 ${{p#/proc/}} && exit 0; done; exit 1' || echo no victim
 wait $!; code=$?
@@ -287,8 +287,8 @@ BOOST_AUTO_TEST_CASE(a_network_device_that_is_not_there_is_refused_with_those_th
 
 BOOST_AUTO_TEST_CASE(doctor_measures_what_messages_cost_within_and_between_hosts) {
   const JobFolder job;
-  const auto result =
-      cluster().run(job, "srun --mpi=pmix -N4 -n8 $ALTIPLANO doctor --comm --out comm.yaml && cat comm.yaml");
+  const auto result = cluster().run(
+      job, "srun --mpi=pmix -N4 --ntasks-per-node=2 $ALTIPLANO doctor --comm --out comm.yaml && cat comm.yaml");
   BOOST_TEST(result.exit_code == 0, result.output);
   for (const char* words :
        {"comm      comm/ucx: shared memory within 4 hosts, UCX (eth0) between them\n", "within a host ", "4 pairs, ",
@@ -320,7 +320,7 @@ BOOST_AUTO_TEST_CASE(the_example_script_runs_as_it_stands_and_saves_requeues_and
 BOOST_AUTO_TEST_CASE(comm_mpi_and_comm_ucx_keep_their_promises_between_hosts) {
   const JobFolder job;
   for (const char* comm : {"mpi", "ucx"})
-    for (const char* geometry : {"-N2 -n3", "-N4 -n4", "-N4 -n8"}) {
+    for (const char* geometry : {"-N2 -n3", "-N4 -n4", "-N4 --ntasks-per-node=2"}) {
       const auto result = cluster().run(job,
                                         fmt::format("srun --mpi=pmix {} {}/bin/launched_conformance {}/comm-{}.so",
                                                     geometry, ALTIPLANO_BINARY_DIR, ALTIPLANO_TEST_PLUGIN_DIR, comm),

@@ -190,13 +190,16 @@ void Messages::finish(Transfer& transfer) {
 Status Messages::finish_pieces(bool& moved) {
   for (size_t i = 0; i < pieces_.size();) {
     Piece& piece = pieces_[i];
-    ALTIPLANO_ASSIGN(const bool is_done, transport_.test(piece.request));
-    if (!is_done) {
+    Transfer& transfer = *piece.transfer;
+    const Result<bool> is_done = transport_.test(piece.request);
+    if (!is_done.is_ok())
+      return Status(is_done.status().code(),
+                    fmt::format("{}, in a message with rank {}", is_done.status().message(), transfer.peer));
+    if (!*is_done) {
       ++i;
       continue;
     }
     moved = true;
-    Transfer& transfer = *piece.transfer;
     transfer.moved += piece.bytes;
     pieces_[i] = pieces_.back();
     pieces_.pop_back();
