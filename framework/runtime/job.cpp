@@ -11,6 +11,8 @@
 #include "framework/base/text.hpp"
 #include "framework/cluster/presets.hpp"
 #include "framework/config/job_values.hpp"
+#include "framework/cost/cluster_database.hpp"
+#include "framework/cost/profile_file.hpp"
 #include "framework/graph/recompute.hpp"
 #include "framework/plan/degrees.hpp"
 #include "framework/plan/layer_names.hpp"
@@ -411,6 +413,18 @@ Status plan_with_recompute(Job& job, const BatchSizes& batch, int64_t sequence, 
   return Status::ok();
 }
 
+/// `cluster: this-machine` is what was measured of it, where something was.
+void use_measured_cluster(Job& job) {
+  if (job.config.options.get_string("cluster") != "this-machine") return;
+  const ClusterDatabase database = ClusterDatabase::read(profile_path(process_environment, "clusters.h5"));
+  if (!database.notice().empty())
+    job.notices.push_back(database.notice() + "; `altiplano profile --cluster FILE` makes it anew");
+  const MeasuredCluster* measured = database.find(job.device->machine());
+  if (measured == nullptr) return;
+  job.cluster = measured->cluster.resized(job.num_ranks);
+  job.figures = "measured on this machine " + measured->date;
+}
+
 Result<Job> prepare(JobConfig config, const JobRequest& request) {
   Job job;
   job.config = std::move(config);
@@ -433,6 +447,7 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
 
   auto start = std::chrono::steady_clock::now();
   ALTIPLANO_ASSIGN(job.device, JobDevice::open(options, request.num_ranks, request.threads, job.graph->seed));
+  use_measured_cluster(job);
   note_slow_precision(job);
   LastLowered last;
   if (request.proved) {
@@ -448,6 +463,7 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
     note_overridden(job);
   }
   if (!request.proved) ALTIPLANO_RETURN_IF_ERROR(lower_plan(job, request.only_first_of_stage, std::move(last)));
+  if (!is_planned && !request.proved) job.plan.cluster_figures = job.figures;
   job.planning_time = Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return job;
 }
