@@ -60,6 +60,10 @@ class SegmentCommunicator final : public Communicator {
   Status move_frames(bool& moved);
   void ring(int peer);
   std::chrono::nanoseconds time_to_sleep(const Waiting& waiting) const;
+  /// Goes on sending what peers wait for and take: left half way, it would lie there until this rank calls again, and
+  /// ranks that could work side by side would take turns. `lingers`: also for what a peer may ask for in a moment,
+  /// since whoever has just answered this rank is about to.
+  Status hand_over(bool lingers);
   bool spins() const;
 
   // segment_collectives.cpp

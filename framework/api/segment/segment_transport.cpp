@@ -12,6 +12,8 @@ namespace altiplano {
 namespace {
 
 constexpr int kSpins = 200;  // idle rounds before sleeping, a few microseconds
+// For a peer that takes what it waits for: to do so, and where ranks share processors to be woken up first.
+constexpr std::chrono::microseconds kPatience{200}, kPatienceSharing{400};
 
 int num_cpus() {
   cpu_set_t set;
@@ -142,6 +144,7 @@ Result<Event> SegmentCommunicator::issue(SegmentOperation& operation, std::span<
   else
     waiting_messages_.push_back(&operation);
   ALTIPLANO_RETURN_IF_ERROR(advance_until_idle());
+  ALTIPLANO_RETURN_IF_ERROR(hand_over(false));
   return is_done(id) ? Event{} : Event{id};
 }
 
@@ -155,6 +158,25 @@ Status SegmentCommunicator::advance_until_idle() {
   for (bool moved = true; moved;) {
     moved = false;
     ALTIPLANO_RETURN_IF_ERROR(advance(moved));
+  }
+  return Status::ok();
+}
+
+Status SegmentCommunicator::hand_over(bool lingers) {
+  const auto is_wanted = [&](const PeerChannel& channel) {
+    return channel.has_wanted_data() || (lingers && channel.has_announced_data());
+  };
+  auto last_movement = Clock::now();
+  while (std::ranges::any_of(channels_, is_wanted)) {
+    bool moved = false;
+    ALTIPLANO_RETURN_IF_ERROR(advance(moved));
+    if (moved) {
+      last_movement = Clock::now();
+    } else if (Clock::now() - last_movement > (spins() ? kPatience : kPatienceSharing)) {
+      break;
+    } else if (!spins()) {
+      sched_yield();
+    }
   }
   return Status::ok();
 }
@@ -296,7 +318,7 @@ Status SegmentCommunicator::wait(Event event) noexcept {
     if (moved) waiting.last_movement = Clock::now();
   }
   slot.waits_for.store(0, std::memory_order_relaxed);
-  return Status::ok();
+  return hand_over(true);
 }
 
 Result<bool> SegmentCommunicator::test(Event event) noexcept {
