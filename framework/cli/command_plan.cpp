@@ -51,6 +51,13 @@ Result<Job> prepare(const PlanArguments& arguments, bool may_stand_in = false) {
   return job;
 }
 
+/// Where predicted times come from.
+std::string figures_in_words(const Job& job) {
+  if (!job.figures.empty()) return "by figures " + job.figures;
+  if (job.config.options.get_string("cluster") != "this-machine") return "a first estimate from the cluster's figures";
+  return "by built-in figures of another processor; altiplano profile --cluster measures this one's";
+}
+
 std::string explain(const Job& job) {
   const Plan& plan = job.plan;
   std::string text = fmt::format("graph     {}, {}, {}          cluster  {}\n", plan.model_name,
@@ -78,10 +85,9 @@ std::string explain(const Job& job) {
         to_string(job.estimate.peak_per_rank[fullest]));
     first += stage.slots.size();
   }
-  text += fmt::format(
-      "\nstep      {} predicted (a first estimate from the cluster's figures), bubble {:.0f} %, {} tokens/s\n",
-      to_string(plan.predicted.step), 100 * plan.predicted.bubble,
-      with_thousands(static_cast<int64_t>(plan.predicted.tokens_per_second)));
+  text += fmt::format("\nstep      {} predicted ({}), bubble {:.0f} %, {} tokens/s\n", to_string(plan.predicted.step),
+                      figures_in_words(job), 100 * plan.predicted.bubble,
+                      with_thousands(static_cast<int64_t>(plan.predicted.tokens_per_second)));
   return text;
 }
 

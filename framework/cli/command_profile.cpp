@@ -12,19 +12,20 @@
 #include "framework/cli/job_arguments.hpp"
 #include "framework/cli/local_ranks.hpp"
 #include "framework/launch/launcher.hpp"
-#include "framework/runtime/batch_input.hpp"
+#include "framework/runtime/cluster_measurement.hpp"
 #include "framework/runtime/job_data.hpp"
 #include "framework/runtime/kernel_choice.hpp"
 #include "framework/runtime/rank_model.hpp"
-#include "framework/runtime/step_decision.hpp"
-#include "framework/runtime/step_profile.hpp"
+#include "framework/runtime/step_measurement.hpp"
+#include "framework/storage/atomic_file.hpp"
+#include "framework/storage/file_kind.hpp"
 
 namespace altiplano {
 namespace {
 
 struct ProfileArguments {
   JobArguments job;
-  std::string plan_file;
+  std::string plan_file, cluster_file;
   int ranks = 1;
   int64_t steps = 5;
   bool json = false, kernels = false;
@@ -62,30 +63,6 @@ Result<Job> prepare(const ProfileArguments& arguments, const JobRequest& request
   print_notices(choice.notices);
   if (arguments.kernels && !arguments.json) print_kernels(choice);
   return job;
-}
-
-/// Training steps from the initial weights; the first one warms up and is not counted.
-Result<StepProfile> measure(const Job& job, const BatchSource& source, RankModel& model, int64_t steps) {
-  BatchInput input(source, *job.graph);
-  Executor& executor = model.executor();
-  StepProfile profile(model.program());
-  ALTIPLANO_RETURN_IF_ERROR(executor.initialize(job.graph->seed));
-  for (int64_t step = 1; step <= steps + 1; ++step) {
-    StepScalars scalars;
-    scalars.step = step;
-    scalars.learning_rate = 1e-5;
-    input.start(BatchInput::Part::kTraining, (step - 1) * job.plan.global_batch);
-    executor.measure(step > 1 ? &profile : nullptr);
-    const auto begin = std::chrono::steady_clock::now();
-    ALTIPLANO_RETURN_IF_ERROR(executor.run_step(input, scalars, [&](const StepTotals& totals, StepScalars& s) {
-      const StepDecision decision = decide_step(totals, job.config.options.get_float("train.gradient_clipping"));
-      s.gradient_scale = decision.gradient_scale;
-      return decision.applies;
-    }));
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-    if (step > 1) profile.end_step(seconds.count());
-  }
-  return profile;
 }
 
 double median(std::vector<double> values) {
@@ -141,13 +118,41 @@ void print_table(const Job& job, const RankModel& model, const StepProfile& prof
   }
 }
 
+Status check_cluster_file(const ProfileArguments& arguments) {
+  return check_output_files({{"--cluster", arguments.cluster_file, FileKind::kCluster}},
+                            {{"the job file", arguments.job.file}});
+}
+
+/// Of every rank: what its machine takes, written and kept by the first.
+Status measure_machine(const ProfileArguments& arguments, const RankEnvironment& environment, Rendezvous& rendezvous) {
+  const bool is_alone = environment.rendezvous.empty();
+  if (is_alone) ALTIPLANO_RETURN_IF_ERROR(check_cluster_file(arguments));
+  ALTIPLANO_ASSIGN(const JobConfig config, load_job(arguments.job, is_alone));
+  const auto tell = [](const std::string& text) {
+    print_out("measuring {}\n", text);
+    flush_out();
+  };
+  ALTIPLANO_ASSIGN(const MeasuredCluster measured, measure_cluster(config, environment, rendezvous, tell));
+  if (environment.rank.value != 0) return Status::ok();
+  ALTIPLANO_RETURN_IF_ERROR(write_file_atomically(arguments.cluster_file, measured.cluster.to_yaml()));
+  print_out("\n{}\nwritten   {}\n", measured_in_words(measured), arguments.cluster_file);
+  const std::string path = cluster_database_path();
+  ClusterDatabase database = ClusterDatabase::read(path);
+  if (const Status stored = database.store(measured); !stored.is_ok())
+    print_err("note: not kept for cluster: this-machine: {}\n", stored.to_string());
+  else
+    print_out("kept      {}; `cluster: this-machine` plans with it from now on\n", path);
+  return Status::ok();
+}
+
 Status run_rank(const ProfileArguments& arguments, const RankEnvironment& environment, Rendezvous& rendezvous) {
+  if (!arguments.cluster_file.empty()) return measure_machine(arguments, environment, rendezvous);
   ALTIPLANO_ASSIGN(const JobRequest request, job_request_of(environment, arguments.plan_file));
   ALTIPLANO_ASSIGN(const Job job,
                    environment.rendezvous.empty() ? prepare(arguments, request) : prepare_launched(arguments, request));
   ALTIPLANO_ASSIGN(const BatchSource source, BatchSource::open(job_data_options(job)));
   ALTIPLANO_ASSIGN(auto model, RankModel::open(job, environment, rendezvous, false));
-  auto profile = measure(job, source, *model, arguments.steps);
+  auto profile = measure_steps(job, source, *model, arguments.steps);
   if (!profile.is_ok()) {
     model->abort(profile.status());
     return profile.status();
@@ -157,8 +162,19 @@ Status run_rank(const ProfileArguments& arguments, const RankEnvironment& enviro
   return Status::ok();
 }
 
+/// Of ranks that measure their machine.
+Result<LocalRanks> check_measuring(const ProfileArguments& arguments) {
+  ALTIPLANO_RETURN_IF_ERROR(check_cluster_file(arguments));
+  ALTIPLANO_ASSIGN(const JobConfig config, load_job(arguments.job));
+  LocalRanks ranks{arguments.ranks, job_command("profile", arguments.job),
+                   config.options.get_string("run.dir") + "/logs/profile"};
+  ranks.command.insert(ranks.command.end(), {"--cluster", arguments.cluster_file});
+  return ranks;
+}
+
 /// What a launcher does, once, before a rank starts.
 Result<LocalRanks> check(const ProfileArguments& arguments) {
+  if (!arguments.cluster_file.empty()) return check_measuring(arguments);
   LaunchRequest launch;
   launch.ranks = arguments.ranks;
   JobRequest request;
@@ -182,7 +198,8 @@ void add_profile_command(CLI::App& app, int& exit_code) {
   CLI::App* command = add_command(app, "profile", "Where the time of a training step goes", R"(
     altiplano profile -n 4 -c configs/jobs/quickstart.yaml
     altiplano profile -n 2 -c job.yaml --plan plan.yaml --steps 20
-    altiplano profile -n 4 -c configs/jobs/quickstart.yaml --json)");
+    altiplano profile -n 4 -c configs/jobs/quickstart.yaml --json
+    altiplano profile -n 2 -c configs/jobs/quickstart.yaml --cluster my-machine.yaml)");
   add_job_arguments(*command, arguments->job);
   command->add_option("-n,--ranks", arguments->ranks, "Ranks of this host (default 1)")
       ->check(CLI::Range(1, 4096))
@@ -193,6 +210,12 @@ void add_profile_command(CLI::App& app, int& exit_code) {
   command->add_flag("--json", arguments->json, "One line of JSON");
   command->add_flag("--kernels", arguments->kernels,
                     "Measure the forms of every kernel anew, keep them for later starts, and show them too");
+  command
+      ->add_option("--cluster", arguments->cluster_file,
+                   "Measure the machine instead, by this job's model, among as many ranks, and write its cluster file")
+      ->type_name("FILE");
+  for (const char* other : {"--plan", "--steps", "--json", "--kernels"})
+    command->get_option("--cluster")->excludes(command->get_option(other));
   command->footer(
       command->get_footer() +
       "\nTrains from initial weights and keeps nothing of it. Rows below 1 % are summed up; --json has all.");

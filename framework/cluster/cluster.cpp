@@ -89,6 +89,8 @@ static Status verify_device(const DeviceModel& device) {
     return invalid_argument("device.matmul_efficiency: {}; must be above 0 and at most 1", device.matmul_efficiency);
   if (!(device.op_overhead >= 0))
     return invalid_argument("device.op_overhead: {}; must not be negative", device.op_overhead);
+  if (!(device.eager_messages >= 0))
+    return invalid_argument("device.eager_messages: {} bytes; must not be negative", device.eager_messages);
   return device.curves ? verify_curves(*device.curves) : Status::ok();
 }
 

@@ -30,6 +30,8 @@ struct DeviceModel {
   /// Collectives and messages go on while it computes. Else it does them itself, while it waits for them: processes
   /// that exchange through memory they share.
   bool overlaps_communication = true;
+  double eager_messages =
+      0;  ///< where it exchanges itself: bytes up to which a message goes on although its sender works
   /// What it reaches at work of what size, where that is known; null: peak x efficiency and the bandwidth at any size.
   std::shared_ptr<const DeviceCurves> curves = nullptr;
 };

@@ -28,6 +28,7 @@ void read_device(YamlSection& root, DeviceModel& device) {
   }
   flops.finish();
   section.read_bool("overlaps_communication", device.overlaps_communication);
+  section.read_quantity("eager_messages", QuantityKind::kBytes, device.eager_messages, false);
   if (section.child("curves").IsDefined()) {
     DeviceCurves curves;
     read_curves(section, curves);
@@ -116,6 +117,8 @@ std::string Cluster::to_yaml() const {
   out += fmt::format("  matmul_efficiency: {}\n", device.matmul_efficiency);
   out += fmt::format("  op_overhead: {}\n", print_quantity(QuantityKind::kSeconds, device.op_overhead));
   if (!device.overlaps_communication) out += "  overlaps_communication: false\n";
+  if (device.eager_messages > 0)
+    out += fmt::format("  eager_messages: {}\n", print_quantity(QuantityKind::kBytes, device.eager_messages));
   if (device.curves) out += curves_text(*device.curves);
   out += fmt::format("  source: {}\nlevels:  # innermost first; bandwidth per device and direction\n",
                      quoted(device.source));

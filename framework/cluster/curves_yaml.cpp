@@ -9,7 +9,7 @@ using Kind = QuantityKind;
 void read_products(YamlSection& section, std::vector<ProductCurve>& products) {
   section.for_each_item("products", [&](YamlSection& item) {
     ProductCurve curve;
-    item.read_type("type", curve.type);
+    item.read_type("type", curve.type, true);
     if (item.child("smallest_dim").IsDefined()) item.read_int("smallest_dim", curve.smallest_dim);
     item.read_curve("points", Kind::kFlops, Kind::kFlopsPerSecond, curve.points);
     products.push_back(std::move(curve));
@@ -28,7 +28,7 @@ void read_ops(YamlSection& section, std::vector<OpCurve>& ops) {
   section.for_each_item("ops", [&](YamlSection& item) {
     OpCurve curve;
     item.read_text("kind", curve.kind);
-    item.read_type("type", curve.type);
+    item.read_type("type", curve.type, false);
     curve.by_flops = goes_by_flops(item.child("points"));
     item.read_curve("points", curve.by_flops ? Kind::kFlops : Kind::kBytes,
                     curve.by_flops ? Kind::kFlopsPerSecond : Kind::kBytesPerSecond, curve.points);

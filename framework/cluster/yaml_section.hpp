@@ -91,12 +91,14 @@ class YamlSection {
     out = *value;
   }
 
-  void read_type(const std::string& key, DType& out) {
+  void read_type(const std::string& key, DType& out, bool only_floating) {
     auto text = scalar(key, true);
     if (!text) return;
     const auto type = dtype_from_string(*text);
-    if (!type || !is_floating(*type))
-      return fail(node_[key].Mark(), dotted(key), fmt::format("\"{}\" is no type; valid: f64, f32, bf16", *text));
+    if (!type || (only_floating && !is_floating(*type)))
+      return fail(
+          node_[key].Mark(), dotted(key),
+          fmt::format("\"{}\" is no type here; valid: f64, f32, bf16{}", *text, only_floating ? "" : ", i32, i64"));
     out = *type;
   }
 

@@ -1,16 +1,10 @@
 #include "framework/cost/kernel_database.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <thread>
 
 #include "framework/base/text.hpp"
-#include "framework/storage/atomic_file.hpp"
-#include "framework/storage/checksum.hpp"
-#include "framework/storage/file_lock.hpp"
-#include "framework/storage/hdf5_file.hpp"
+#include "framework/cost/profile_file.hpp"
 
 namespace altiplano {
 namespace {
@@ -18,22 +12,7 @@ namespace {
 using Measurements = std::map<std::pair<std::string, std::string>, KernelMeasurement>;
 
 constexpr int64_t kFormat = 1;
-constexpr int64_t kMostBytes = int64_t{1} << 28;
-constexpr std::string_view kSealWord = "\naltiplano kernels ";
-constexpr size_t kSealBytes = kSealWord.size() + 17;  // 16 digits and the end of the line
-
-std::string seal_of(std::string_view content) {
-  return fmt::format("{}{}\n", kSealWord, checksum_text(checksum(content.data(), content.size())));
-}
-
-/// The content is what was written: only then HDF5 may look at it.
-Status check_seal(const std::string& path) {
-  ALTIPLANO_ASSIGN(const std::string text, read_file(path, kMostBytes));
-  if (text.size() < kSealBytes) return runtime_failure("{} is cut short", path);
-  const std::string_view content(text.data(), text.size() - kSealBytes);
-  if (text.substr(content.size()) != seal_of(content)) return runtime_failure("{} is damaged", path);
-  return Status::ok();
-}
+constexpr std::string_view kWhat = "kernels";
 
 Result<KernelMeasurement> read_one(const Hdf5File& file, const std::string& name) {
   KernelMeasurement m;
@@ -58,7 +37,7 @@ Result<KernelMeasurement> read_one(const Hdf5File& file, const std::string& name
 }
 
 Result<Measurements> read_all(const std::string& path) {
-  ALTIPLANO_RETURN_IF_ERROR(check_seal(path));
+  ALTIPLANO_RETURN_IF_ERROR(check_profile(path, kWhat));
   ALTIPLANO_ASSIGN(const Hdf5File file, Hdf5File::open(path));
   ALTIPLANO_ASSIGN(const int64_t format, file.int_attribute("/", "altiplano_kernels"));
   if (format != kFormat) return runtime_failure("{} has format {}, this version reads {}", path, format, kFormat);
@@ -95,38 +74,18 @@ Status write_one(Hdf5File& file, const KernelMeasurement& m) {
 }
 
 Status write_all(const std::string& path, const Measurements& all) {
-  ALTIPLANO_ASSIGN(AtomicFile target, AtomicFile::create_named(path));
-  {
-    ALTIPLANO_ASSIGN(Hdf5File file, Hdf5File::create(target.temporary_path()));
+  return write_profile(path, kWhat, [&](Hdf5File& file) -> Status {
     ALTIPLANO_RETURN_IF_ERROR(file.set_attribute("/", "altiplano_kernels", kFormat));
     for (const auto& [key, m] : all) ALTIPLANO_RETURN_IF_ERROR(write_one(file, m));
-    ALTIPLANO_RETURN_IF_ERROR(file.close());
-  }
-  ALTIPLANO_ASSIGN(const std::string content, read_file(target.temporary_path(), kMostBytes));
-  std::ofstream end(target.temporary_path(), std::ios::binary | std::ios::app);
-  end << seal_of(content);
-  end.close();
-  if (!end) return runtime_failure("{} cannot be written", target.temporary_path());
-  return target.commit();
-}
-
-/// Waits a little for its turn.
-Result<FileLock> take_turn(const std::string& path) {
-  constexpr int kTries = 40;
-  for (int i = 1;; ++i) {
-    auto lock = FileLock::take(path + ".lock", "kernel database");
-    if (lock.is_ok() || i == kTries) return lock;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
+    return Status::ok();
+  });
 }
 
 }  // namespace
 
 std::string kernel_database_path(
     const std::function<std::optional<std::string>(const std::string& name)>& environment) {
-  const std::string cache = environment("XDG_CACHE_HOME").value_or(""), home = environment("HOME").value_or("");
-  if (!cache.empty() && cache.front() == '/') return cache + "/altiplano/kernels.h5";
-  return home.empty() ? home : home + "/.cache/altiplano/kernels.h5";
+  return profile_path(environment, "kernels.h5");
 }
 
 KernelDatabase KernelDatabase::read(const std::string& path) {
@@ -155,9 +114,8 @@ size_t KernelDatabase::num_shapes(const std::string& machine) const {
 Status KernelDatabase::store(const std::vector<KernelMeasurement>& measurements) {
   for (const KernelMeasurement& m : measurements) known_[{m.machine, m.shape}] = m;
   if (path_.empty()) return runtime_failure("neither XDG_CACHE_HOME nor HOME says where to keep measured kernels");
+  ALTIPLANO_ASSIGN(const FileLock turn, take_turn_at_profile(path_));
   std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), error);
-  ALTIPLANO_ASSIGN(const FileLock turn, take_turn(path_));
   Measurements all;
   if (std::filesystem::exists(path_, error))
     if (auto there = read_all(path_); there.is_ok()) all = std::move(there).value();

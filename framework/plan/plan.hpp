@@ -43,6 +43,7 @@ struct Plan {
   uint64_t graph_fingerprint = 0;
   std::string cluster_shape;
   uint64_t cluster_fingerprint = 0;
+  std::string cluster_figures = {};  ///< where the cluster's figures come from, where nobody named it; may be empty
   int64_t global_batch = 0, microbatch = 0;  ///< samples; per replica and microbatch
   int num_microbatches = 0;                  ///< per replica
   std::string schedule = "1f1b";

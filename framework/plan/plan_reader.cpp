@@ -45,9 +45,12 @@ class PlanReader {
     ALTIPLANO_ASSIGN(const YamlNode* graph, map(root, "graph", {"model", "fingerprint"}));
     ALTIPLANO_ASSIGN(plan_.model_name, text(*graph, "graph.", "model"));
     ALTIPLANO_ASSIGN(plan_.graph_fingerprint, hex(*graph, "graph.", "fingerprint"));
-    ALTIPLANO_ASSIGN(const YamlNode* cluster, map(root, "cluster", {"shape", "fingerprint"}));
+    ALTIPLANO_ASSIGN(const YamlNode* cluster, map(root, "cluster", {"shape", "fingerprint", "figures"}));
     ALTIPLANO_ASSIGN(plan_.cluster_shape, text(*cluster, "cluster.", "shape"));
     ALTIPLANO_ASSIGN(plan_.cluster_fingerprint, hex(*cluster, "cluster.", "fingerprint"));
+    if (find(*cluster, "figures") != nullptr) {
+      ALTIPLANO_ASSIGN(plan_.cluster_figures, text(*cluster, "cluster.", "figures"));
+    }
     ALTIPLANO_ASSIGN(const YamlNode* schedule, map(root, "schedule", {"kind", "chunks"}));
     ALTIPLANO_ASSIGN(plan_.schedule, text(*schedule, "schedule.", "kind"));
     ALTIPLANO_ASSIGN(const int64_t chunks, integer(*schedule, "schedule.", "chunks", 1, 1024));

@@ -50,7 +50,8 @@ std::string prediction_text(const PlanPrediction& predicted) {
 std::string Plan::to_yaml() const {
   std::string out = fmt::format("altiplano_plan: {}\n", kFormatVersion);
   out += fmt::format("graph: {{model: {}, fingerprint: {:016x}}}\n", yaml_text(model_name), graph_fingerprint);
-  out += fmt::format("cluster: {{shape: {}, fingerprint: {:016x}}}\n", yaml_text(cluster_shape), cluster_fingerprint);
+  out += fmt::format("cluster: {{shape: {}, fingerprint: {:016x}{}}}\n", yaml_text(cluster_shape), cluster_fingerprint,
+                     cluster_figures.empty() ? "" : ", figures: " + yaml_text(cluster_figures));
   out += fmt::format("batch: {{global: {}, microbatch: {}, microbatches: {}, replicas: {}}}\n", global_batch,
                      microbatch, num_microbatches, data_degree());
   out += fmt::format("schedule: {{kind: {}, chunks: {}}}\n", yaml_text(schedule), chunks);

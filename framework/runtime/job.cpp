@@ -9,6 +9,8 @@
 #include "framework/base/text.hpp"
 #include "framework/cluster/presets.hpp"
 #include "framework/config/job_values.hpp"
+#include "framework/cost/cluster_database.hpp"
+#include "framework/cost/profile_file.hpp"
 #include "framework/plan/degrees.hpp"
 #include "framework/plugin/registry.hpp"
 #include "framework/runtime/job_graph.hpp"
@@ -283,6 +285,18 @@ Status find_plan(Job& job, const PlanningSizes& sizes, const JobRequest& request
   return Status::ok();
 }
 
+/// `cluster: this-machine` is what was measured of it, where something was.
+void use_measured_cluster(Job& job) {
+  if (job.config.options.get_string("cluster") != "this-machine") return;
+  const ClusterDatabase database = ClusterDatabase::read(profile_path(process_environment, "clusters.h5"));
+  if (!database.notice().empty())
+    job.notices.push_back(database.notice() + "; `altiplano profile --cluster FILE` makes it anew");
+  const MeasuredCluster* measured = database.find(job.device->machine());
+  if (measured == nullptr) return;
+  job.cluster = measured->cluster.resized(job.num_ranks);
+  job.figures = "measured on this machine " + measured->date;
+}
+
 Result<Job> prepare(JobConfig config, const JobRequest& request) {
   Job job;
   job.config = std::move(config);
@@ -306,6 +320,7 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
 
   auto start = std::chrono::steady_clock::now();
   ALTIPLANO_ASSIGN(job.device, JobDevice::open(options, request.num_ranks, request.threads, job.graph->seed));
+  use_measured_cluster(job);
   note_slow_precision(job);
   LastLowered last;
   if (request.proved) {
@@ -318,6 +333,7 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
     note_overridden(job);
   }
   if (!request.proved) ALTIPLANO_RETURN_IF_ERROR(lower_plan(job, request.only_first_of_stage, std::move(last)));
+  if (!is_planned && !request.proved) job.plan.cluster_figures = job.figures;
   job.planning_time = Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return job;
 }

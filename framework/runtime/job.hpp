@@ -28,6 +28,8 @@ struct Job {
   int num_ranks = 1;
   std::unique_ptr<TrainingGraph> graph;
   Cluster cluster;
+  /// "measured on this machine 2026-12-01"; empty: as the preset or file that the job names has them.
+  std::string figures;
   Plan plan;
   Timetable timetable;
   std::shared_ptr<JobDevice> device;            ///< with the kernels of the programs; null without a plan
@@ -64,8 +66,8 @@ struct JobRequest {
 /// launcher is gone.
 Result<JobRequest> job_request_of(const RankEnvironment& environment, const std::string& plan_file);
 
-/// Reads nothing but plugins, the cluster and the plan file. Refusals name key, numbers and valid alternatives;
-/// kInfeasible with the smallest change that fits.
+/// Reads nothing but plugins, the cluster (for this-machine what the profile database has of it) and the plan file.
+/// Refusals name key, numbers and valid alternatives; kInfeasible with the smallest change that fits.
 Result<Job> prepare_job(JobConfig config, const JobRequest& request);
 
 /// Samples per step, from the job file (any two of the three batch sizes); the data degree is taken from it or from the

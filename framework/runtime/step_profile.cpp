@@ -99,6 +99,17 @@ void StepProfile::add(BlockId block, size_t instruction, double seconds) {
   count.seconds += seconds;
 }
 
+std::vector<InstructionTime> StepProfile::instructions() const {
+  std::vector<InstructionTime> times;
+  const auto steps = static_cast<double>(std::max<size_t>(1, steps_.size()));
+  for (size_t b = 0; b < counts_.size(); ++b)
+    for (size_t i = 0; i < counts_[b].size(); ++i)
+      if (counts_[b][i].calls > 0)
+        times.push_back({&program_.blocks[b].instructions[i], static_cast<double>(counts_[b][i].calls) / steps,
+                         counts_[b][i].seconds / steps});
+  return times;
+}
+
 std::vector<ProfileRow> StepProfile::rows() const {
   if (steps_.empty()) return {};
   const auto steps = static_cast<double>(steps_.size());

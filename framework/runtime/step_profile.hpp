@@ -31,6 +31,12 @@ std::array<double, 4> seconds_by_group(const std::vector<ProfileRow>& rows);
 /// row alone stays as it is.
 std::vector<ProfileRow> with_small_rows_folded(std::vector<ProfileRow> rows, double least_share);
 
+/// What one instruction took over all steps.
+struct InstructionTime {
+  const Instruction* instruction = nullptr;
+  double calls = 0, seconds = 0;  ///< per step; seconds of all calls together
+};
+
 class StepProfile {
  public:
   /// `program` must outlive it.
@@ -41,6 +47,8 @@ class StepProfile {
   const std::vector<double>& steps() const { return steps_; }  ///< seconds of each
   /// Per step, most seconds first. What is not within instructions is "between instructions".
   std::vector<ProfileRow> rows() const;
+  /// Those that ran, in the order of the program.
+  std::vector<InstructionTime> instructions() const;
 
  private:
   struct Count {

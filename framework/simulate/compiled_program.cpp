@@ -124,7 +124,7 @@ class ProgramCompiler {
       const Instruction& instruction = from.instructions[i];
       for (int before : instruction.after) {
         int& handle = handle_of[static_cast<size_t>(before)];
-        if (handle >= 0) block.parts.push_back({What::kWaitFor, handle, -1, 0});
+        if (handle >= 0) wait_for(handle, block);
         handle = -1;
       }
       const auto* recv = std::get_if<RecvInstruction>(&instruction.what);
@@ -133,8 +133,18 @@ class ProgramCompiler {
       add(p, instruction, handle_of[i], runs, block, exchanges);
     }
     for (int handle : handle_of)
-      if (handle >= 0) block.parts.push_back({What::kWaitFor, handle, -1, 0});
+      if (handle >= 0) wait_for(handle, block);
     block.parts.push_back({});
+  }
+
+  /// A rank that communicates itself comes to its collectives when it waits for one of them, in their order.
+  void wait_for(int handle, CompiledBlock& block) {
+    if (std::ranges::any_of(deferred_, [&](const CompiledPart& call) { return call.handle == handle; })) {
+      const auto end = std::ranges::find_if(deferred_, [&](const CompiledPart& call) { return call.handle > handle; });
+      block.parts.insert(block.parts.end(), deferred_.begin(), end);
+      deferred_.erase(deferred_.begin(), end);
+    }
+    block.parts.push_back({What::kWaitFor, handle, -1, {}});
   }
 
   void add(size_t p, const Instruction& instruction, int handle, int runs, CompiledBlock& block,
@@ -144,27 +154,24 @@ class ProgramCompiler {
     if (const auto* call = std::get_if<CollectiveInstruction>(&instruction.what)) {
       exchanges.push_back(collective(p, *call, label(instruction.label)));
       count_sent(p, *call, runs);
-      block.parts.push_back({What::kCall, handle, next, 0});
+      (cluster_.device.overlaps_communication ? block.parts : deferred_).push_back({What::kCall, handle, next, {}});
     } else if (const auto* send = std::get_if<SendInstruction>(&instruction.what)) {
       exchanges.push_back(message(p, program_of_.at(send->peer.value), *send, instruction.label));
       prices_.count(p, static_cast<size_t>(exchanges.back().peer), Bytes(program.buffer(send->buffer).bytes * runs),
                     result_.sent_per_level);
-      block.parts.push_back({What::kSend, -1, next, 0});
+      block.parts.push_back({What::kSend, -1, next, {}});
     } else if (const auto* recv = std::get_if<RecvInstruction>(&instruction.what)) {
       exchanges.push_back(receipt(p, *recv));
-      block.parts.push_back({What::kReceive, handle, next, 0});
+      block.parts.push_back({What::kReceive, handle, next, {}});
     } else if (const auto* wait = std::get_if<WaitSendInstruction>(&instruction.what)) {
       CompiledExchange sent;
       sent.buffer = wait->buffer.index();
       exchanges.push_back(sent);
-      block.parts.push_back({What::kWaitSent, -1, next, 0});
-    } else if (const double seconds =
-                   time_among(work_time(program, instruction, cluster_), cluster_.device, cluster_.devices_per_node())
-                       .value;
-               seconds > 0) {
+      block.parts.push_back({What::kWaitSent, -1, next, {}});
+    } else if (const WorkTime work = work_time(program, instruction, cluster_); work.alone() > 0) {
       if (block.parts.empty() || block.parts.back().what != What::kWork)
-        block.parts.push_back({What::kWork, -1, -1, 0});
-      block.parts.back().seconds += seconds;
+        block.parts.push_back({What::kWork, -1, -1, {}});
+      block.parts.back().work += work;
     }
   }
 
@@ -200,6 +207,8 @@ class ProgramCompiler {
     out.tag = tag(p, q, send.tag, send.transfer);
     out.num_pieces = num_sent_.at({static_cast<int>(p), q, out.tag});
     out.buffer = send.buffer.index();
+    out.needs_sender = !cluster_.device.overlaps_communication &&
+                       static_cast<double>(programs_[p].buffer(send.buffer).bytes) > cluster_.device.eager_messages;
     return out;
   }
 
@@ -254,6 +263,7 @@ class ProgramCompiler {
   std::map<int, int> program_of_;
   ExchangePrices prices_;
   ProgramSimulation& result_;
+  std::vector<CompiledPart> deferred_;   ///< calls of a block that nobody waited for yet
   std::map<MessageName, int> num_sent_;  ///< in a block, under one tag
   std::map<std::string, int> labels_;
   std::map<std::vector<int>, int> groups_;

@@ -1,5 +1,6 @@
 #pragma once
 // Programs made short for the simulator: runs of local work are one sum, prices and peers are looked up once.
+#include "framework/cost/compute_cost.hpp"
 #include "framework/simulate/simulate_programs.hpp"
 
 namespace altiplano {
@@ -9,7 +10,7 @@ struct CompiledPart {
   What what = What::kEnd;
   int handle = -1;     ///< kReceive, kCall: what it is waited for by; kWaitFor: which
   int exchange = -1;   ///< kWaitSent, kSend, kReceive, kCall: into CompiledProgram::exchanges
-  double seconds = 0;  ///< kWork
+  WorkTime work = {};  ///< kWork
 };
 
 struct CompiledBlock {
@@ -28,6 +29,7 @@ struct CompiledExchange {
   uint64_t tag = 0;
   int num_pieces = 1;  ///< messages that come under one tag
   size_t buffer = 0;
+  bool needs_sender = false;  ///< a message that moves only while sender and receiver wait for something
 };
 
 struct CompiledProgram {

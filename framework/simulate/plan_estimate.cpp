@@ -4,7 +4,9 @@
 
 #include "framework/program/arena.hpp"
 #include "framework/simulate/program_prices.hpp"
+#include "framework/simulate/shared_time.hpp"
 #include "framework/simulate/simulate.hpp"
+#include "framework/simulate/simulate_programs.hpp"
 
 namespace altiplano {
 
@@ -63,12 +65,57 @@ StageCosts stage_costs(const std::vector<Program>& programs, StageId stage, cons
   return costs;
 }
 
+/// Of actions that do not hold each other up but by their data, with the update of all at the end.
+Status predict_by_timetable(const Plan& plan, const Cluster& cluster, const Timetable& timetable,
+                            const std::vector<Program>& programs, PlanPrediction& prediction) {
+  SimulationCosts costs;
+  Seconds update;
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    costs.stages.push_back(stage_costs(programs, StageId(static_cast<int64_t>(s)), cluster));
+    update = std::max(update, costs.stages.back().update);
+    costs.stages.back().update = Seconds(0);
+  }
+  for (size_t s = 0; s + 1 < plan.stages.size(); ++s) {
+    Seconds slowest;
+    for (const Program& program : programs)
+      if (program.stage.index() == s)
+        slowest = std::max(slowest, boundary_time(program, find_block(program, ActionKind::kForward, true), cluster));
+    costs.transfer.push_back(slowest);
+  }
+  ALTIPLANO_ASSIGN(const Simulation simulation, simulate_timetable(timetable, costs));
+  prediction.step = simulation.step + update;
+  prediction.bubble = simulation.bubble;
+  return Status::ok();
+}
+
+/// Of ranks that hold each other up.
+Status predict_by_programs(const Plan& plan, const Cluster& cluster, const std::vector<Program>& programs,
+                           PlanPrediction& prediction) {
+  const bool is_preview = static_cast<int>(programs.size()) < plan.num_slots();
+  std::vector<std::vector<RankId>> alike;
+  for (const Program& program : programs) {
+    alike.push_back({program.rank});
+    if (!is_preview) continue;
+    alike.back().clear();
+    for (SlotId slot : plan.stages[program.stage.index()].slots) alike.back().emplace_back(slot.value);
+  }
+  ALTIPLANO_ASSIGN(const ProgramSimulation simulation, simulate_programs(programs, alike, cluster));
+  double bubble = 0, all = 0;
+  for (const RankTimeline& rank : simulation.ranks) {
+    bubble += rank.bubble.value * rank.num_alike;
+    all += simulation.step.value * rank.num_alike;
+  }
+  prediction.step = simulation.step;
+  prediction.bubble = all > 0 ? bubble / all : 0;
+  return Status::ok();
+}
+
 }  // namespace
 
 Seconds block_time(const Program& program, const Block& block, const Cluster& cluster) {
   Seconds time;
   for (const Instruction& i : block.instructions) {
-    time += time_among(work_time(program, i, cluster), cluster.device, cluster.devices_per_node());
+    time += Seconds(work_time(program, i, cluster).alone());
     if (const auto* call = std::get_if<CollectiveInstruction>(&i.what))
       time += collective_time(program, *call, cluster);
   }
@@ -98,23 +145,10 @@ Result<PlanEstimate> estimate_programs(const TrainingGraph& graph, const Plan& p
     Bytes& stage_peak = estimate.prediction.peak_memory[program.stage.index()];
     stage_peak = std::max(stage_peak, program.peak());
   }
-  SimulationCosts costs;
-  Seconds update;
-  for (size_t s = 0; s < plan.stages.size(); ++s) {
-    costs.stages.push_back(stage_costs(programs, StageId(static_cast<int64_t>(s)), cluster));
-    update = std::max(update, costs.stages.back().update);
-    costs.stages.back().update = Seconds(0);
-  }
-  for (size_t s = 0; s + 1 < plan.stages.size(); ++s) {
-    Seconds slowest;
-    for (const Program& program : programs)
-      if (program.stage.index() == s)
-        slowest = std::max(slowest, boundary_time(program, find_block(program, ActionKind::kForward, true), cluster));
-    costs.transfer.push_back(slowest);
-  }
-  ALTIPLANO_ASSIGN(Simulation simulation, simulate_timetable(timetable, costs));
-  estimate.prediction.step = simulation.step + update;
-  estimate.prediction.bubble = simulation.bubble;
+  const bool hold_each_other_up = !cluster.device.overlaps_communication || SharedTime::is_needed(cluster.device);
+  ALTIPLANO_RETURN_IF_ERROR(hold_each_other_up
+                                ? predict_by_programs(plan, cluster, programs, estimate.prediction)
+                                : predict_by_timetable(plan, cluster, timetable, programs, estimate.prediction));
   const Shape& input = graph.graph.value(graph.inputs[0]).shape;
   estimate.prediction.tokens_per_second =
       static_cast<double>(num_elements(input)) / std::max(1e-12, estimate.prediction.step.value);

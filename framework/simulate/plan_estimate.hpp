@@ -1,7 +1,8 @@
 #pragma once
 // What a plan needs and takes: lowers it, counts the bytes of its programs exactly, prices their instructions and
-// simulates the timetable. The same Program that will run, so memory is no guess; time is a first estimate from the
-// cluster's figures.
+// simulates the timetable. The same Program that will run, so memory is no guess; time is as good as the cluster's
+// figures. Where devices slow each other down or exchange data themselves, a timetable cannot say how long a step
+// takes: there the programs are simulated (simulate_programs.hpp).
 #include "framework/api/planner.hpp"
 #include "framework/program/lowering.hpp"
 
@@ -23,7 +24,7 @@ struct MemoryBreakdown {
 };
 MemoryBreakdown memory_of(const Program& program);
 
-/// Price of one block run once on `rank`'s device.
+/// What one block run once takes a rank alone on its node, its collectives included.
 Seconds block_time(const Program& program, const Block& block, const Cluster& cluster);
 
 }  // namespace altiplano

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "framework/simulate/compiled_program.hpp"
+#include "framework/simulate/shared_time.hpp"
 
 namespace altiplano {
 
@@ -34,7 +35,10 @@ class ProgramSimulator {
       : programs_(programs),
         compiled_(compile_programs(programs, alike, cluster, result_)),
         num_levels_(cluster.levels.size()),
-        ranks_(programs.size()) {
+        ranks_(programs.size()),
+        shared_time_(cluster.device),
+        is_shared_(SharedTime::is_needed(cluster.device)),
+        communicates_itself_(!cluster.device.overlaps_communication) {
     result_.ranks.resize(programs.size());
     for (size_t p = 0; p < programs.size(); ++p) {
       RankTimeline& timeline = result_.ranks[p];
@@ -45,6 +49,9 @@ class ProgramSimulator {
       ranks_[p].lanes.resize(2 * num_levels_ + 1);
       ranks_[p].last_sent.assign(programs[p].buffers.size(), -1);
       ranks_[p].num_calls.assign(programs[p].groups.size(), 0);
+      const auto node_of = [&](RankId rank) { return rank.value / cluster.devices_per_node(); };
+      ranks_[p].node = node_of(programs[p].rank);
+      for (RankId rank : alike[p]) ranks_[p].devices += node_of(rank) == ranks_[p].node ? 1 : 0;
     }
   }
 
@@ -63,6 +70,7 @@ class ProgramSimulator {
       if (ranks_[p].entry < programs_[p].step.size())
         return invalid_argument("programs deadlock: rank {} waits for ever in {}", programs_[p].rank,
                                 programs_[p].step[ranks_[p].entry].action.to_string());
+    if (is_shared_) stretch();
     sum_up();
     return std::move(result_);
   }
@@ -82,13 +90,22 @@ class ProgramSimulator {
     std::vector<int> num_calls;  ///< by group
     std::deque<int> calls;       ///< collectives it has come to that did not begin, in order
     int blocked_on = -1;
-    std::vector<Lane> lanes;  ///< ports out by level, ports in by level, stream of collectives
+    double wait_end = 0;                            ///< of the wait it is in; kNotKnown while it is blocked
+    bool is_done = false;                           ///< with its step: it waits for its messages to be taken
+    std::vector<int> unmoved;                       ///< messages from it or to it that move only while both wait
+    std::vector<Lane> lanes;                        ///< ports out by level, ports in by level, stream of collectives
+    std::vector<std::pair<double, double>> worked;  ///< from when to when, of ranks that slow each other down
+    int node = 0, devices = 0;                      ///< where it works, and how many of the ranks it stands for do
   };
   /// Of an exchange that did not begin.
   struct Pending {
     int num_came = 0;
     double seconds = 0;
     uint64_t levels = 0;
+    // Of a message that moves only while both wait:
+    size_t from = 0, to = 0;
+    double all_seconds = 0;  ///< of its pieces
+    bool is_sent = false, is_asked_for = false;
   };
 
   const TimetableEntry& entry_of(size_t p) const { return programs_[p].step[ranks_[p].entry]; }
@@ -114,13 +131,26 @@ class ProgramSimulator {
         if (++rank.entry < programs_[p].step.size()) start_entry(p);
         continue;
       }
-      if ((part.what == What::kSend || part.what == What::kCall) && rank.time > now) {
+      const bool meets_others =
+          communicates_itself_ ? part.what != What::kWork : part.what == What::kSend || part.what == What::kCall;
+      if (meets_others && rank.time > now) {
         events_.emplace(rank.time, p);
         return;
       }
       if (!run_part(p, part)) return;
       ++rank.part;
     }
+    if (communicates_itself_ && !rank.is_done) finish(p, now);
+  }
+
+  void finish(size_t p, double now) {
+    Rank& rank = ranks_[p];
+    if (rank.time > now) {
+      events_.emplace(rank.time, p);
+      return;
+    }
+    rank.is_done = true;
+    move_messages(p, now);
   }
 
   /// False: the rank waits.
@@ -128,8 +158,7 @@ class ProgramSimulator {
     Rank& rank = ranks_[p];
     switch (part.what) {
       case What::kWork:
-        rank.time += part.seconds;
-        result_.ranks[p].busy += Seconds(part.seconds);
+        work(p, part.work);
         break;
       case What::kWaitFor:
         return wait_for(p, rank.handles[static_cast<size_t>(part.handle)]);
@@ -140,10 +169,12 @@ class ProgramSimulator {
       case What::kSend:
         send(p, exchange_of(p, part));
         break;
-      case What::kReceive:
-        rank.handles[static_cast<size_t>(part.handle)] =
-            message(exchange_of(p, part).peer, static_cast<int>(p), tag_of(p, exchange_of(p, part)));
+      case What::kReceive: {
+        const int id = message(exchange_of(p, part).peer, static_cast<int>(p), tag_of(p, exchange_of(p, part)));
+        rank.handles[static_cast<size_t>(part.handle)] = id;
+        pending_[static_cast<size_t>(id)].is_asked_for = true;
         break;
+      }
       case What::kCall:
         rank.handles[static_cast<size_t>(part.handle)] = call(p, exchange_of(p, part));
         break;
@@ -153,9 +184,38 @@ class ProgramSimulator {
     return true;
   }
 
+  void work(size_t p, const WorkTime& work) {
+    Rank& rank = ranks_[p];
+    const double begin = rank.time;
+    rank.time += work.alone();
+    result_.ranks[p].busy += Seconds(work.alone());
+    if (!is_shared_) return;
+    shared_time_.add(rank.node, rank.devices, begin, rank.time, work);
+    rank.worked.emplace_back(begin, rank.time);
+  }
+
+  /// To the times that devices take beside each other.
+  void stretch() {
+    shared_time_.close();
+    const auto to_shared = [&](Seconds& time) { time = Seconds(shared_time_.at(time.value)); };
+    for (Exchange& e : result_.exchanges)
+      for (Seconds* time : {&e.came, &e.begin, &e.end}) to_shared(*time);
+    for (size_t p = 0; p < ranks_.size(); ++p) {
+      RankTimeline& timeline = result_.ranks[p];
+      for (TimedAction& action : timeline.actions) to_shared(action.begin), to_shared(action.end);
+      for (Wait& wait : timeline.waits) to_shared(wait.begin), to_shared(wait.end);
+      ranks_[p].time = shared_time_.at(ranks_[p].time);
+      timeline.busy = Seconds(0);
+      for (const auto& [begin, end] : ranks_[p].worked)
+        timeline.busy += Seconds(shared_time_.at(end) - shared_time_.at(begin));
+    }
+  }
+
   bool wait_for(size_t p, int id) {
     Rank& rank = ranks_[p];
-    const double end = exchange(id).end.value;
+    rank.wait_end = exchange(id).end.value;
+    if (rank.wait_end > rank.time) move_messages(p, rank.time);
+    const double end = rank.wait_end = exchange(id).end.value;
     rank.blocked_on = end == kNotKnown ? id : -1;
     if (rank.blocked_on >= 0) return false;
     if (end > rank.time) {
@@ -202,14 +262,50 @@ class ProgramSimulator {
     const int id = message(static_cast<int>(p), what.peer, tag_of(p, what));
     come(p, id, what);
     ranks_[p].last_sent[what.buffer] = id;
-    std::vector<Lane*> lanes;
-    add_ports(lanes, p, what.levels, 0);
-    add_ports(lanes, static_cast<size_t>(what.peer), what.levels, num_levels_);
-    begin(id, ranks_[p].time, what.seconds, lanes);
+    if (what.needs_sender) return announce(p, id, what);
+    begin(id, ranks_[p].time, what.seconds, message_lanes(p, static_cast<size_t>(what.peer), what.levels));
     if (pending_[static_cast<size_t>(id)].num_came < what.num_pieces)
       exchange(id).end = Seconds(kNotKnown);
     else
       wake(static_cast<size_t>(what.peer), id);
+  }
+
+  std::vector<Lane*> message_lanes(size_t from, size_t to, uint64_t levels) {
+    std::vector<Lane*> lanes;
+    add_ports(lanes, from, levels, 0);
+    add_ports(lanes, to, levels, num_levels_);
+    return lanes;
+  }
+
+  /// A message that moves when both its ends wait.
+  void announce(size_t p, int id, const CompiledExchange& what) {
+    Pending& pending = pending_[static_cast<size_t>(id)];
+    pending.from = p;
+    pending.to = static_cast<size_t>(what.peer);
+    pending.all_seconds += what.seconds;
+    if (pending.num_came < what.num_pieces) return;
+    pending.is_sent = true;
+    ranks_[pending.from].unmoved.push_back(id);
+    ranks_[pending.to].unmoved.push_back(id);
+  }
+
+  bool is_waiting(size_t p, double now) const { return ranks_[p].is_done || ranks_[p].wait_end > now; }
+
+  /// Rank p has begun to wait: what waits for that moves.
+  void move_messages(size_t p, double now) {
+    const std::vector<int> unmoved = ranks_[p].unmoved;
+    for (int id : unmoved) {
+      const Pending& pending = pending_[static_cast<size_t>(id)];
+      if (!pending.is_asked_for || !is_waiting(pending.from, now) || !is_waiting(pending.to, now)) continue;
+      exchange(id).last_program = static_cast<int>(p);
+      begin(id, now, pending.all_seconds, message_lanes(pending.from, pending.to, pending.levels));
+      for (size_t end : {pending.from, pending.to}) {
+        std::erase(ranks_[end].unmoved, id);
+        wake(end, id);
+      }
+      Rank& sender = ranks_[pending.from];
+      if (sender.is_done) sender.time = std::max(sender.time, exchange(id).end.value);
+    }
   }
 
   int call(size_t p, const CompiledExchange& what) {
@@ -301,6 +397,8 @@ class ProgramSimulator {
   std::vector<CompiledProgram> compiled_;
   size_t num_levels_;
   std::vector<Rank> ranks_;
+  SharedTime shared_time_;
+  bool is_shared_, communicates_itself_;
   std::vector<Pending> pending_;  ///< by exchange
   std::unordered_map<MessageKey, int, MessageHash> messages_;
   std::unordered_map<uint64_t, int> calls_;  ///< by group and how many calls it had before

@@ -146,6 +146,7 @@ Result<Event> Engine::issue(CommOperation& operation, std::span<const Event> aft
   else
     waiting_messages_.push_back(&operation);
   ALTIPLANO_RETURN_IF_ERROR(advance_until_idle());
+  ALTIPLANO_RETURN_IF_ERROR(hand_over(false));
   return is_done(id) ? Event{} : Event{id};
 }
 

@@ -44,6 +44,10 @@ class Engine : public Communicator {
   virtual Status check_failed() = 0;  ///< what ended this communicator, here or at a peer
   virtual Status fail_world(StatusCode code, const std::string& reason) = 0;  ///< the first failure counts; all hear it
   virtual void show_life() {}
+  /// Goes on sending what peers wait for and take: left half way, it would lie there until this rank calls again, and
+  /// ranks that could work side by side would take turns. `lingers`: also for what a peer may ask for in a moment,
+  /// since whoever has just answered this rank is about to.
+  virtual Status hand_over(bool /*lingers*/) { return Status::ok(); }
   /// Takes over a transfer whose peer is not in the segment.
   virtual Status post_outside(Transfer& transfer);
   virtual Status move_outside(bool& /*moved*/) { return Status::ok(); }

@@ -29,6 +29,10 @@ class PeerChannel {
   std::optional<SizeMismatch> drain(bool& moved);
   /// Writes what fits into the outgoing ring; `moved` as above.
   void flush(bool& moved);
+  /// Whether there is data to send whose receive is posted.
+  bool has_wanted_data() const { return !streams_.empty(); }
+  /// The same of data whose receive may be posted at any moment.
+  bool has_announced_data() const { return !announced_.empty(); }
 
  private:
   struct Unexpected {

@@ -27,6 +27,7 @@ class SegmentCommunicator final : public Engine {
   // segment_transport.cpp
   void show_life() override;
   std::chrono::nanoseconds time_to_sleep(const Waiting& waiting) const;
+  Status hand_over(bool lingers) override;
   bool spins() const;
 
   // segment_failures.cpp

@@ -60,6 +60,12 @@ std::optional<SizeMismatch> SegmentPlane::move(bool& moved) {
   return std::nullopt;
 }
 
+bool SegmentPlane::has_wanted_data(bool announced) const {
+  return std::ranges::any_of(channels_, [&](const PeerChannel& channel) {
+    return channel.has_wanted_data() || (announced && channel.has_announced_data());
+  });
+}
+
 void SegmentPlane::ring(int rank) {
   RankSlot& of = slot(rank);
   if (rank == rank_ || of.sleeping.load(std::memory_order_seq_cst) == 0) return;

@@ -30,6 +30,8 @@ class SegmentPlane {
   std::optional<SizeMismatch> post(Transfer& transfer);
   /// Moves what the rings hold or take; stops at a message of a size that nobody expects.
   std::optional<SizeMismatch> move(bool& moved);
+  /// Whether there is data to send whose receive is posted, or with `announced` may be posted at any moment.
+  bool has_wanted_data(bool announced) const;
   /// The address here of a member's buffer.
   Result<std::byte*> reach(int rank, const BufferName& name) { return memory_.reach(index_of(rank), name); }
 

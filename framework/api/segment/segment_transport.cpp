@@ -12,6 +12,8 @@ namespace altiplano {
 namespace {
 
 constexpr int kSpins = 200;  // idle rounds before sleeping, a few microseconds
+// For a peer that takes what it waits for: to do so, and where ranks share processors to be woken up first.
+constexpr std::chrono::microseconds kPatience{200}, kPatienceSharing{400};
 
 int num_cpus() {
   cpu_set_t set;
@@ -85,6 +87,22 @@ Status SegmentCommunicator::wait(Event event) noexcept {
     if (moved) waiting.last_movement = Clock::now();
   }
   slot.waits_for.store(0, std::memory_order_relaxed);
+  return hand_over(true);
+}
+
+Status SegmentCommunicator::hand_over(bool lingers) {
+  auto last_movement = Clock::now();
+  while (segment_->has_wanted_data(lingers)) {
+    bool moved = false;
+    ALTIPLANO_RETURN_IF_ERROR(advance(moved));
+    if (moved) {
+      last_movement = Clock::now();
+    } else if (Clock::now() - last_movement > (spins() ? kPatience : kPatienceSharing)) {
+      break;
+    } else if (!spins()) {
+      sched_yield();
+    }
+  }
   return Status::ok();
 }
 

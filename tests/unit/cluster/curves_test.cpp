@@ -15,7 +15,7 @@ static const std::vector<std::string> kLines = {
     "  memory: 8 GiB",                                                                   // 5
     "  memory_bandwidth: 10 GB/s",                                                       // 6
     "  peak_flops: {f32: 100 GFLOP/s}",                                                  // 7
-    "  overlaps_communication: false",                                                   // 8
+    "  overlaps_communication: false\n  eager_messages: 64 KiB",                         // 8
     "  curves:",                                                                         // 9
     "    products:",                                                                     // 10
     "      - {type: f32, points: [[1 MFLOP, 20 GFLOP/s], [1 GFLOP, 80 GFLOP/s]]}",       // 11
@@ -23,7 +23,7 @@ static const std::vector<std::string> kLines = {
     "    memory: [[4 KiB, 40 GB/s], [64 MiB, 10 GB/s]]",                                 // 13
     "    ops:",                                                                          // 14
     "      - {kind: attention, type: f32, points: [[1 MFLOP, 9 GFLOP/s]]}",              // 15
-    "      - {kind: gelu, type: f32, points: [[1 KiB, 3 GB/s], [1 MiB, 4 GB/s]]}",       // 16
+    "      - {kind: count, type: i32, points: [[1 KiB, 3 GB/s], [1 MiB, 4 GB/s]]}",      // 16
     "    sharing: {processors: 2, compute: [[2, 1.25]], memory: [[2, 1.5], [4, 3]]}",    // 17
     "  source: measured",                                                                // 18
     "levels:",                                                                           // 19
@@ -54,6 +54,7 @@ BOOST_AUTO_TEST_CASE(curves_of_devices_and_levels_are_read_and_printed_back) {
   BOOST_REQUIRE_MESSAGE(cluster.is_ok(), cluster.status().to_string());
   const DeviceCurves& curves = *cluster->device.curves;
   BOOST_TEST(!cluster->device.overlaps_communication);
+  BOOST_TEST(cluster->device.eager_messages == 65536);
   BOOST_TEST(curves.products[0].smallest_dim == 0);
   BOOST_TEST(curves.products[1].smallest_dim == 64);
   BOOST_TEST((curves.products[0].points == Curve{{1e6, 20e9}, {1e9, 80e9}}));
@@ -87,33 +88,33 @@ BOOST_AUTO_TEST_CASE(refusals_of_curves_name_file_line_column_key_and_rule) {
   BOOST_TEST(refusal(8, "  overlaps_communication: no") ==
              "c.yaml:8:27: device.overlaps_communication: \"no\" is neither true nor false");
   BOOST_TEST(refusal(11, "      - {type: f31, points: [[1 MFLOP, 20 GFLOP/s]]}") ==
-             "c.yaml:11:16: device.curves.products[0].type: \"f31\" is no type; valid: f64, f32, bf16");
+             "c.yaml:12:16: device.curves.products[0].type: \"f31\" is no type here; valid: f64, f32, bf16");
   BOOST_TEST(refusal(11, "      - {type: f32, point: [[1 MFLOP, 20 GFLOP/s]]}") ==
-             "c.yaml:11:21: device.curves.products[0].point: unknown key; did you mean points?");
+             "c.yaml:12:21: device.curves.products[0].point: unknown key; did you mean points?");
   BOOST_TEST(refusal(11, "      - {type: f32, points: [[1 MiB, 20 GFLOP/s]]}") ==
-             "c.yaml:11:31: device.curves.products[0].points: \"1 MiB\" is not work such as 20 GFLOP");
+             "c.yaml:12:31: device.curves.products[0].points: \"1 MiB\" is not work such as 20 GFLOP");
   BOOST_TEST(refusal(11, "      - {type: f32, points: [1 MFLOP]}") ==
-             "c.yaml:11:30: device.curves.products[0].points: must be pairs [size, value]");
+             "c.yaml:12:30: device.curves.products[0].points: must be pairs [size, value]");
   BOOST_TEST(refusal(11, "      - {type: f32, points: []}") ==
-             "c.yaml:11:29: device.curves.products[0].points: none; a curve has at least one point [size, value]");
+             "c.yaml:12:29: device.curves.products[0].points: none; a curve has at least one point [size, value]");
   BOOST_TEST(refusal(13, "    memory: [[64 MiB, 10 GB/s], [4 KiB, 40 GB/s]]") ==
-             "c.yaml:13:13: device.curves.memory: the size 4096 of point 1 follows 6.71089e+07; sizes must rise");
+             "c.yaml:14:13: device.curves.memory: the size 4096 of point 1 follows 6.71089e+07; sizes must rise");
   BOOST_TEST(refusal(13, "    memory: [[1 KiB, 1 GB/s], [2 KiB, 4 GB/s]]") ==
-             "c.yaml:13:13: device.curves.memory: size 1024 takes 1.024e-06 s and 2048 takes 5.12e-07 s; more must not "
+             "c.yaml:14:13: device.curves.memory: size 1024 takes 1.024e-06 s and 2048 takes 5.12e-07 s; more must not "
              "take less");
   BOOST_TEST(refusal(16, "      - {kind: attention, type: f32, points: [[1 KiB, 3 GB/s]]}") ==
-             "c.yaml:16:16: device.curves.ops[1].kind: attention of f32 stands twice");
+             "c.yaml:17:16: device.curves.ops[1].kind: attention of f32 stands twice");
   BOOST_TEST(refusal(17, "    sharing: {compute: [[2, 0.5]]}") ==
-             "c.yaml:17:24: device.curves.sharing.compute: 2 devices take 0.5 times as long; points are of more than "
+             "c.yaml:18:24: device.curves.sharing.compute: 2 devices take 0.5 times as long; points are of more than "
              "one device, which takes 1, and factors at least 1");
   BOOST_TEST(refusal(25, "      bandwidth: 5 GB/s") ==
-             "c.yaml:25:18: levels[0].curves.bandwidth: must be a list of pairs [size, value]");
+             "c.yaml:26:18: levels[0].curves.bandwidth: must be a list of pairs [size, value]");
   BOOST_TEST(
       refusal(27, "        - {kind: allreduce, ranks: 2, points: [[1 KiB, 2 us]]}") ==
-      "c.yaml:27:18: levels[0].curves.measured[0].kind: \"allreduce\" is no exchange; valid: message, all_reduce, "
+      "c.yaml:28:18: levels[0].curves.measured[0].kind: \"allreduce\" is no exchange; valid: message, all_reduce, "
       "all_gather, reduce_scatter, all_to_all, broadcast, barrier");
   BOOST_TEST(refusal(27, "        - {kind: all_reduce, points: [[1 KiB, 2 us]]}") ==
-             "c.yaml:27:11: levels[0].curves.measured[0].ranks: missing");
+             "c.yaml:28:11: levels[0].curves.measured[0].ranks: missing");
   BOOST_TEST(refusal(28, "        - {kind: message, ranks: 3, points: [[1 KiB, 1 us]]}") ==
-             "c.yaml:28:34: levels[0].curves.measured[1].ranks: 3; must be at least 2, and 2 for a message");
+             "c.yaml:29:34: levels[0].curves.measured[1].ranks: 3; must be at least 2, and 2 for a message");
 }

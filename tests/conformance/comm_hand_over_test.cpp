@@ -1,0 +1,56 @@
+// Large messages between ranks that make progress in their calls only.
+#include <atomic>
+#include <boost/test/unit_test.hpp>
+#include <thread>
+
+#include "framework/conformance/ranks.hpp"
+#include "tests/support/comm_backends.hpp"
+
+using namespace altiplano;
+using namespace altiplano::test;
+
+namespace {
+
+constexpr int64_t kBytes = 4 << 20;  // several rings
+
+/// Rank 1 sends while rank 0 waits for it, then calls nothing more until rank 0 has the message or patience ends.
+/// Returns how many of `messages` came meanwhile.
+int received_while_the_sender_works(CommBackend& backend, int messages) {
+  std::atomic<int> asked = 0, received = 0, in_time = 0;
+  const auto body = [&](Communicator& comm) -> Status {
+    std::vector<char> data(kBytes, static_cast<char>(comm.rank().value));
+    for (int i = 0; i < messages; ++i) {
+      if (comm.rank().value == 0) {
+        ALTIPLANO_ASSIGN(const Event got, comm.recv(RankId(1), 7, data.data(), kBytes, StreamKind::kTransfer, {}));
+        asked = i + 1;
+        ALTIPLANO_RETURN_IF_ERROR(comm.wait(got));
+        received = i + 1;
+        continue;
+      }
+      while (asked <= i) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));  // rank 0 is in its wait
+      ALTIPLANO_ASSIGN(const Event sent, comm.send(RankId(0), 7, data.data(), kBytes, StreamKind::kTransfer, {}));
+      for (int turn = 0; turn < 100 && received <= i; ++turn) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      if (received > i) ++in_time;
+      ALTIPLANO_RETURN_IF_ERROR(comm.wait(sent));
+    }
+    return Status::ok();
+  };
+  const Status status =
+      conformance::first_failure(conformance::run_backend_all(2, backend, {}, body, conformance::RanksAre::kThreads));
+  BOOST_TEST(status.is_ok(), status.to_string());
+  return in_time;
+}
+
+}  // namespace
+
+// A loaded machine may keep rank 0 from running for longer than a sender is patient; not twenty times in a row.
+BOOST_AUTO_TEST_CASE(a_large_message_that_is_waited_for_arrives_although_its_sender_goes_on_working) {
+  int tried = 0;
+  for (CommBackend* backend : comm_backends()) {
+    if ((backend->capabilities() & kCommWithinProcess) == 0) continue;
+    ++tried;
+    BOOST_TEST(received_while_the_sender_works(*backend, 20) > 0);
+  }
+  BOOST_TEST(tried > 0);
+}
