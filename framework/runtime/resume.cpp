@@ -17,9 +17,9 @@ constexpr std::chrono::minutes kDeadline{30};  // reading every byte of a checkp
 constexpr char kAfresh = '.', kAccepted = '=', kProposed = '@', kFailed = '!';
 
 /// One rank's part of the agreement.
-class CheckpointAgreement {
+class ResumeAgreement {
  public:
-  CheckpointAgreement(Rendezvous& rendezvous, const ResumeRequest& request) : rendezvous_(rendezvous), request_(request) {}
+  ResumeAgreement(Rendezvous& rendezvous, const ResumeRequest& request) : rendezvous_(rendezvous), request_(request) {}
 
   Result<FoundCheckpoint> run() {
     for (int round = 0;; ++round) {
@@ -106,7 +106,7 @@ class CheckpointAgreement {
 }  // namespace
 
 Result<FoundCheckpoint> restore_together(Rendezvous& rendezvous, const ResumeRequest& request) {
-  return CheckpointAgreement(rendezvous, request).run();
+  return ResumeAgreement(rendezvous, request).run();
 }
 
 Result<std::vector<std::string>> check_resume(const Job& job, const BatchSource& source, const Checkpoint& checkpoint) {
