@@ -17,8 +17,8 @@ namespace altiplano {
 
 namespace {
 
-constexpr double kStepSeconds = 0.8;  // of the larger steps
-constexpr int kTrialSteps = 5;
+constexpr double kStepSeconds = 0.5;  // of the larger steps
+constexpr int kTrialSteps = 4;
 constexpr std::chrono::minutes kTrialDeadline{10};  // others wait while one measures
 
 const char* precision_name(DType type) {

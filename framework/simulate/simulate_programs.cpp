@@ -14,6 +14,8 @@ namespace altiplano {
 namespace {
 
 constexpr double kNotKnown = std::numeric_limits<double>::infinity();
+/// A rank that exchanges data itself stays at it for a moment after its wait, for peers that are about to ask.
+constexpr double kLingers = 2e-4;
 
 /// A message by who sends it to whom and its tag, the microbatch added.
 struct MessageKey {
@@ -277,7 +279,7 @@ class ProgramSimulator {
     return lanes;
   }
 
-  /// A message that moves when both its ends wait.
+  /// A message that moves when its receiver waits, and its sender waits or has just come to it.
   void announce(size_t p, int id, const CompiledExchange& what) {
     Pending& pending = pending_[static_cast<size_t>(id)];
     pending.from = p;
@@ -287,9 +289,16 @@ class ProgramSimulator {
     pending.is_sent = true;
     ranks_[pending.from].unmoved.push_back(id);
     ranks_[pending.to].unmoved.push_back(id);
+    Rank& sender = ranks_[p];
+    sender.wait_end = kNotKnown;
+    move_messages(p, sender.time);
+    sender.wait_end = 0;
+    if (const double end = exchange(id).end.value; end != kNotKnown) sender.time = end;  // it hands it over itself
   }
 
-  bool is_waiting(size_t p, double now) const { return ranks_[p].is_done || ranks_[p].wait_end > now; }
+  bool is_waiting(size_t p, double now) const {
+    return ranks_[p].is_done || ranks_[p].wait_end + (ranks_[p].wait_end > 0 ? kLingers : 0) > now;
+  }
 
   /// Rank p has begun to wait: what waits for that moves.
   void move_messages(size_t p, double now) {

@@ -1,6 +1,6 @@
 #pragma once
 // The models that benchmarks measure, as jobs of this machine: gpt6 (six layers of 384, 3,072 tokens a step), gpt2
-// (GPT-2 124M, two samples of 512) and tiny (for trying the programs out).
+// (GPT-2 124M, two samples of 512), tiny and small (for trying the programs out; small may be divided in many ways).
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -40,7 +40,8 @@ inline BenchModel bench_model(const std::string& name) {
   if (name == "gpt6") return {6, 384, 6, 257, 256, 12};
   if (name == "gpt2") return {12, 768, 12, 50257, 512, 2};
   if (name == "tiny") return {1, 32, 2, 257, 16, 2};
-  require(invalid_argument("--model {}: valid: gpt6, gpt2, tiny", name));
+  if (name == "small") return {4, 32, 2, 257, 16, 12};
+  require(invalid_argument("--model {}: valid: gpt6, gpt2, tiny, small", name));
   return {};
 }
 
@@ -57,10 +58,11 @@ inline std::string job_text(const BenchModel& m, const std::string& precision, i
       ranks);
 }
 
-inline JobConfig load(const BenchFolder& folder) {
+/// `overrides`: "key=value".
+inline JobConfig load(const BenchFolder& folder, const std::vector<std::string>& overrides = {}) {
   PluginRegistry::instance().add_search_path(ALTIPLANO_BENCH_PLUGIN_DIR);
   return require(load_job_config(
-      {.file = folder / "job.yaml"},
+      {.file = folder / "job.yaml", .overrides = overrides},
       [](const std::string& kind, const std::vector<std::string>&) -> Result<std::vector<OptionRecord>> {
         ALTIPLANO_ASSIGN(const Model* model, PluginRegistry::instance().model(kind));
         return model->option_records();

@@ -37,8 +37,9 @@ inline void write_data(const BenchFolder& folder) {
 }
 
 struct TrainingRun {
-  double step_seconds = 0;  ///< median of the warm ones
-  double peak_bytes = 0;    ///< of rank 0, resident
+  double step_seconds = 0;                  ///< median of the warm ones
+  double peak_bytes = 0;                    ///< of rank 0, resident
+  double predicted_arenas = 0, arenas = 0;  ///< bytes of rank 0's buffers: the program's, and the device's peak
 };
 /// Trains the folder's job from initial weights; `settings`: more of "--set key=value".
 inline TrainingRun run_training(const BenchFolder& folder, int ranks, int threads, int steps,
@@ -55,7 +56,8 @@ inline TrainingRun run_training(const BenchFolder& folder, int ranks, int thread
     if (entry.contains("seconds")) seconds.push_back(entry["seconds"]);
   }
   std::ifstream memory(folder / "run/memory-rank-0.json");
-  return {warm_median(std::move(seconds)), nlohmann::json::parse(memory).at("resident_peak")};
+  const auto report = nlohmann::json::parse(memory);
+  return {warm_median(std::move(seconds)), report.at("resident_peak"), report.at("predicted"), report.at("peak")};
 }
 
 }  // namespace altiplano::bench
