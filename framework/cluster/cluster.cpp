@@ -89,6 +89,7 @@ static Status verify_device(const DeviceModel& device) {
     return invalid_argument("device.matmul_efficiency: {}; must be above 0 and at most 1", device.matmul_efficiency);
   if (!(device.op_overhead >= 0))
     return invalid_argument("device.op_overhead: {}; must not be negative", device.op_overhead);
+  if (!(device.dispatch >= 0)) return invalid_argument("device.dispatch: {}; must not be negative", device.dispatch);
   return device.curves ? verify_curves(*device.curves) : Status::ok();
 }
 

@@ -77,6 +77,7 @@ class ProgramSimulator {
   struct Rank {
     size_t entry = 0, part = 0;
     double time = 0;
+    double host = 0;             ///< when its host has handed over what the device was given so far
     std::vector<int> handles;    ///< exchanges of this block
     std::vector<int> last_sent;  ///< by buffer
     std::vector<int> num_calls;  ///< by group
@@ -128,8 +129,7 @@ class ProgramSimulator {
     Rank& rank = ranks_[p];
     switch (part.what) {
       case What::kWork:
-        rank.time += part.seconds;
-        result_.ranks[p].busy += Seconds(part.seconds);
+        work(p, part);
         break;
       case What::kWaitFor:
         return wait_for(p, rank.handles[static_cast<size_t>(part.handle)]);
@@ -138,19 +138,31 @@ class ProgramSimulator {
         return sent < 0 || wait_for(p, sent);
       }
       case What::kSend:
+        rank.host += part.dispatch;
         send(p, exchange_of(p, part));
         break;
       case What::kReceive:
+        rank.host += part.dispatch;
         rank.handles[static_cast<size_t>(part.handle)] =
             message(exchange_of(p, part).peer, static_cast<int>(p), tag_of(p, exchange_of(p, part)));
         break;
       case What::kCall:
+        rank.host += part.dispatch;
         rank.handles[static_cast<size_t>(part.handle)] = call(p, exchange_of(p, part));
         break;
       case What::kEnd:
         break;
     }
     return true;
+  }
+
+  /// The device has done it when it is through with it and the host is, too.
+  void work(size_t p, const CompiledPart& part) {
+    Rank& rank = ranks_[p];
+    rank.host += part.dispatch;
+    const double end = std::max(rank.time + part.seconds, rank.host);
+    result_.ranks[p].busy += Seconds(end - rank.time);
+    rank.time = end;
   }
 
   bool wait_for(size_t p, int id) {
@@ -162,6 +174,7 @@ class ProgramSimulator {
       result_.ranks[p].waits.push_back({Seconds(rank.time), Seconds(end), id});
       rank.time = end;
     }
+    if (exchange(id).is_message) rank.host = std::max(rank.host, end);  // it waits too, to know what came
     return true;
   }
 
