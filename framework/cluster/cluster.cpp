@@ -91,6 +91,7 @@ static Status verify_device(const DeviceModel& device) {
     return invalid_argument("device.op_overhead: {}; must not be negative", device.op_overhead);
   if (!(device.eager_messages >= 0))
     return invalid_argument("device.eager_messages: {} bytes; must not be negative", device.eager_messages);
+  if (!(device.dispatch >= 0)) return invalid_argument("device.dispatch: {}; must not be negative", device.dispatch);
   return device.curves ? verify_curves(*device.curves) : Status::ok();
 }
 

@@ -34,6 +34,9 @@ struct DeviceModel {
       0;  ///< where it exchanges itself: bytes up to which a message goes on although its sender works
   /// What it reaches at work of what size, where that is known; null: peak x efficiency and the bandwidth at any size.
   std::shared_ptr<const DeviceCurves> curves = nullptr;
+  /// Seconds in which a host hands one op to the device, which works on earlier ones meanwhile; it waits for the host
+  /// where its ops are smaller. 0: it needs no host. Ops of an update are handed over together.
+  double dispatch = 0;
 };
 
 /// One level of the tree, innermost first: links between the children of one group of that level.

@@ -17,6 +17,7 @@ void read_device(YamlSection& root, DeviceModel& device) {
   section.read_quantity("memory_bandwidth", QuantityKind::kBytesPerSecond, device.memory_bandwidth);
   section.read_number("matmul_efficiency", device.matmul_efficiency);
   section.read_quantity("op_overhead", QuantityKind::kSeconds, device.op_overhead, false);
+  section.read_quantity("dispatch", QuantityKind::kSeconds, device.dispatch, false);
   section.read_text("source", device.source);
   YAML::Node peaks = section.child("peak_flops");
   if (!peaks.IsDefined()) return section.fail({}, "device.peak_flops", "missing");
@@ -116,6 +117,8 @@ std::string Cluster::to_yaml() const {
   out += fmt::format("  peak_flops: {{{}}}\n", join(peaks, ", "));
   out += fmt::format("  matmul_efficiency: {}\n", device.matmul_efficiency);
   out += fmt::format("  op_overhead: {}\n", print_quantity(QuantityKind::kSeconds, device.op_overhead));
+  if (device.dispatch > 0)
+    out += fmt::format("  dispatch: {}\n", print_quantity(QuantityKind::kSeconds, device.dispatch));
   if (!device.overlaps_communication) out += "  overlaps_communication: false\n";
   if (device.eager_messages > 0)
     out += fmt::format("  eager_messages: {}\n", print_quantity(QuantityKind::kBytes, device.eager_messages));

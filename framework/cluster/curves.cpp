@@ -70,9 +70,16 @@ Status verify_curves(const DeviceCurves& curves) {
     const OpCurve& curve = curves.ops[i];
     const std::string of_curve = fmt::format("{}.ops[{}]", key, i);
     ALTIPLANO_RETURN_IF_ERROR(verify_points(curve.points, of_curve + ".points", seconds_of_rate));
+    if (!(curve.inner_passes >= 0 && std::isfinite(curve.inner_passes)))
+      return invalid_argument("{}.inner_passes: {}; must not be negative", of_curve, curve.inner_passes);
     if (!ops.emplace(curve.kind, curve.type).second)
       return invalid_argument("{}.kind: {} of {} stands twice", of_curve, curve.kind, to_string(curve.type));
   }
+  if (curves.alignment.multiple_of < 0)
+    return invalid_argument("{}.alignment.multiple_of: {}; must not be negative (0: any size will do)", key,
+                            curves.alignment.multiple_of);
+  if (!(curves.alignment.times_longer >= 1 && std::isfinite(curves.alignment.times_longer)))
+    return invalid_argument("{}.alignment.times_longer: {}; must be at least 1", key, curves.alignment.times_longer);
   if (curves.sharing.processors < 0)
     return invalid_argument("{}.sharing.processors: {}; must not be negative (0: each device has its own)", key,
                             curves.sharing.processors);

@@ -37,6 +37,15 @@ struct OpCurve {
   DType type = DType::kF32;
   bool by_flops = false;  ///< FLOPs -> FLOP/s; else bytes read and written -> B/s
   Curve points;
+  /// How often what stands between the products it is made of is written or read, at the memory's rate, on top of what
+  /// the points say; 0: never, it stays where it is computed.
+  double inner_passes = 0;
+};
+
+/// Products whose rows, columns or inner size are no multiple of what the device's units take at once.
+struct Alignment {
+  int64_t multiple_of = 0;  ///< elements; 0: any size will do
+  double times_longer = 1;
 };
 
 /// How the devices of one node slow each other down by working at the same time.
@@ -49,6 +58,7 @@ struct DeviceCurves {
   std::vector<ProductCurve> products;
   Curve memory;  ///< bytes read and written by one op -> B/s
   std::vector<OpCurve> ops;
+  Alignment alignment;
   Sharing sharing;
 };
 

@@ -32,8 +32,17 @@ void read_ops(YamlSection& section, std::vector<OpCurve>& ops) {
     curve.by_flops = goes_by_flops(item.child("points"));
     item.read_curve("points", curve.by_flops ? Kind::kFlops : Kind::kBytes,
                     curve.by_flops ? Kind::kFlopsPerSecond : Kind::kBytesPerSecond, curve.points);
+    item.read_number("inner_passes", curve.inner_passes);
     ops.push_back(std::move(curve));
   });
+}
+
+void read_alignment(YamlSection& section, Alignment& alignment) {
+  if (!section.child("alignment").IsDefined()) return;
+  YamlSection of_alignment = section.sub("alignment");
+  of_alignment.read_int("multiple_of", alignment.multiple_of);
+  of_alignment.read_number("times_longer", alignment.times_longer);
+  of_alignment.finish();
 }
 
 void read_sharing(YamlSection& section, Sharing& sharing) {
@@ -92,6 +101,7 @@ void read_curves(YamlSection& device, DeviceCurves& curves) {
   read_products(section, curves.products);
   section.read_curve("memory", Kind::kBytes, Kind::kBytesPerSecond, curves.memory);
   read_ops(section, curves.ops);
+  read_alignment(section, curves.alignment);
   read_sharing(section, curves.sharing);
   section.finish();
 }
@@ -122,9 +132,13 @@ std::string curves_text(const DeviceCurves& curves) {
     out += fmt::format("    memory: {}\n", points_text(curves.memory, Kind::kBytes, Kind::kBytesPerSecond));
   if (!curves.ops.empty()) out += "    ops:\n";
   for (const OpCurve& curve : curves.ops)
-    out += fmt::format("      - {{kind: {}, type: {}, points: {}}}\n", yaml_word(curve.kind), to_string(curve.type),
+    out += fmt::format("      - {{kind: {}, type: {}, {}points: {}}}\n", yaml_word(curve.kind), to_string(curve.type),
+                       curve.inner_passes > 0 ? fmt::format("inner_passes: {}, ", curve.inner_passes) : "",
                        points_text(curve.points, curve.by_flops ? Kind::kFlops : Kind::kBytes,
                                    curve.by_flops ? Kind::kFlopsPerSecond : Kind::kBytesPerSecond));
+  if (curves.alignment.multiple_of > 0)
+    out += fmt::format("    alignment: {{multiple_of: {}, times_longer: {}}}\n", curves.alignment.multiple_of,
+                       curves.alignment.times_longer);
   return out + sharing_text(curves.sharing);
 }
 

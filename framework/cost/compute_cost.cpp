@@ -21,12 +21,19 @@ double peak_flops(const DeviceModel& device, DType dtype) {
   return dtype == DType::kF64 ? f32->second / 2 : f32->second;
 }
 
+/// How many times longer a product takes for dims that do not fit the device's units.
+double misfit(const OpWork& work, const DeviceModel& device) {
+  if (!device.curves || work.alignment == 0) return 1;
+  const Alignment& alignment = device.curves->alignment;
+  return alignment.multiple_of > 0 && work.alignment % alignment.multiple_of != 0 ? alignment.times_longer : 1;
+}
+
 double product_seconds(const OpWork& work, const DeviceModel& device) {
   if (device.curves && work.smallest_dim > 0) {
     const bool has_figure = device.peak_flops.contains(work.dtype);
     for (DType type : {work.dtype, has_figure ? work.dtype : wider(work.dtype)})
       if (const auto seconds = seconds_of_product(device.curves->products, type, work.flops.value, work.smallest_dim))
-        return *seconds;
+        return *seconds * misfit(work, device);
   }
   return work.flops.value / reached_flops(device, work.dtype);
 }
@@ -53,6 +60,7 @@ double times_longer(const Curve& factors, int processors, double devices) {
 WorkTime& WorkTime::operator+=(const WorkTime& other) {
   compute += other.compute;
   memory += other.memory;
+  dispatch += other.dispatch;
   return *this;
 }
 
@@ -64,12 +72,19 @@ WorkTime compute_cost(const OpWork& work, const DeviceModel& device) {
   const double flops = work.flops.value, bytes = static_cast<double>(work.bytes.value);
   ALTIPLANO_ASSERT(flops >= 0 && bytes >= 0, "an op of {} flops and {} bytes", flops, bytes);
   if (flops == 0 && bytes == 0) return {};
+  WorkTime time;
+  time.dispatch = device.dispatch;
   if (const OpCurve* curve = curve_of(work, device)) {
     const double seconds = seconds_by_rate(curve->points, curve->by_flops ? flops : bytes);
-    return curve->by_flops ? WorkTime{device.op_overhead + seconds, 0} : WorkTime{device.op_overhead, seconds};
+    (curve->by_flops ? time.compute : time.memory) = seconds;
+    if (curve->inner_passes > 0)
+      time.memory += curve->inner_passes * traffic_seconds(static_cast<double>(work.inner_bytes.value), device);
+  } else {
+    const double arithmetic = product_seconds(work, device), traffic = traffic_seconds(bytes, device);
+    (arithmetic >= traffic ? time.compute : time.memory) = arithmetic >= traffic ? arithmetic : traffic;
   }
-  const double arithmetic = product_seconds(work, device), traffic = traffic_seconds(bytes, device);
-  return arithmetic >= traffic ? WorkTime{device.op_overhead + arithmetic, 0} : WorkTime{device.op_overhead, traffic};
+  time.compute += device.op_overhead;
+  return time;
 }
 
 WorkTime copy_cost(Bytes bytes, const DeviceModel& device) {
@@ -80,10 +95,11 @@ WorkTime copy_cost(Bytes bytes, const DeviceModel& device) {
 }
 
 Seconds time_among(const WorkTime& work, const DeviceModel& device, double devices) {
-  if (!device.curves) return Seconds(work.alone());
+  if (!device.curves) return Seconds(std::max(work.alone(), work.dispatch));
   const Sharing& sharing = device.curves->sharing;
-  return Seconds(work.compute * times_longer(sharing.compute, sharing.processors, devices) +
-                 work.memory * times_longer(sharing.memory, sharing.processors, devices));
+  const double seconds = work.compute * times_longer(sharing.compute, sharing.processors, devices) +
+                         work.memory * times_longer(sharing.memory, sharing.processors, devices);
+  return Seconds(std::max(seconds, work.dispatch));
 }
 
 }  // namespace altiplano

@@ -15,6 +15,7 @@ double reached_flops(const DeviceModel& device, DType dtype);
 /// Seconds of work of a device that is alone on its node, by what slows it down when others work beside it.
 struct WorkTime {
   double compute = 0, memory = 0;
+  double dispatch = 0;  ///< of the host, while the device works on what came before
   WorkTime& operator+=(const WorkTime& other);
   double alone() const { return compute + memory; }
 };
@@ -25,8 +26,8 @@ WorkTime compute_cost(const OpWork& work, const DeviceModel& device);
 /// Of a copy of as many bytes, read and written.
 WorkTime copy_cost(Bytes bytes, const DeviceModel& device);
 
-/// What the work takes while `devices` of the node work, itself among them: by the curves of Sharing, and in turns when
-/// they are more than the processors.
+/// What the work of one op takes, at least what its host takes for it, while `devices` of the node work, itself among
+/// them: by the curves of Sharing, and in turns when they are more than the processors.
 Seconds time_among(const WorkTime& work, const DeviceModel& device, double devices);
 
 }  // namespace altiplano

@@ -16,6 +16,8 @@ struct OpWork {
   /// Of a matrix product, by its rule an op of two operands that sums over what only they have: of its rows, columns
   /// and inner size the smallest. 0: no product.
   int64_t smallest_dim = 0;
+  int64_t alignment = 0;   ///< of a matrix product: the greatest power of two that divides rows, columns and inner size
+  Bytes inner_bytes = {};  ///< of what stands between the products an op is made of (OpDefinition::inner_elements)
 };
 
 /// Of operands as they lie on one device. An op whose definition counts no FLOPs does one per element it writes; what

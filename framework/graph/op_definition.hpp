@@ -85,6 +85,9 @@ struct OpDefinition {
   /// The output is the input in another layout (reshape, slice, …): a view of a parameter counts as a parameter in
   /// gradient_dtype.
   bool is_layout = false;
+  /// Elements of what stands between the products an op is made of (attention: its scores), which a device that makes
+  /// them one after the other writes and reads again. Null: none.
+  std::function<double(std::span<const ValueType> inputs)> inner_elements;
 };
 
 /// Bytes an op reads and writes when nothing is fused: the sum over its operands.

@@ -120,6 +120,7 @@ class ProgramCompiler {
   void compile_block(size_t p, const Block& from, int runs, CompiledBlock& block,
                      std::vector<CompiledExchange>& exchanges) {
     std::vector<int> handle_of(from.instructions.size(), -1);
+    dispatch_ = from.kind == ActionKind::kUpdate ? 0 : cluster_.device.dispatch;
     for (size_t i = 0; i < from.instructions.size(); ++i) {
       const Instruction& instruction = from.instructions[i];
       for (int before : instruction.after) {
@@ -168,11 +169,16 @@ class ProgramCompiler {
       sent.buffer = wait->buffer.index();
       exchanges.push_back(sent);
       block.parts.push_back({What::kWaitSent, -1, next, {}});
-    } else if (const WorkTime work = work_time(program, instruction, cluster_); work.alone() > 0) {
+    } else if (WorkTime work = work_time(program, instruction, cluster_); work.alone() > 0) {
       if (block.parts.empty() || block.parts.back().what != What::kWork)
         block.parts.push_back({What::kWork, -1, -1, {}});
+      work.dispatch = std::min(work.dispatch, dispatch_);
       block.parts.back().work += work;
+      return;
     }
+    const bool is_handed_to_device =
+        !block.parts.empty() && block.parts.back().exchange == next && block.parts.back().what != What::kWaitSent;
+    if (is_handed_to_device) block.parts.back().dispatch = dispatch_;
   }
 
   CompiledExchange collective(size_t p, const CollectiveInstruction& call, int label) {
@@ -264,6 +270,7 @@ class ProgramCompiler {
   ExchangePrices prices_;
   ProgramSimulation& result_;
   std::vector<CompiledPart> deferred_;   ///< calls of a block that nobody waited for yet
+  double dispatch_ = 0;                  ///< of an instruction of the block; an update's are handed over together
   std::map<MessageName, int> num_sent_;  ///< in a block, under one tag
   std::map<std::string, int> labels_;
   std::map<std::vector<int>, int> groups_;

@@ -8,9 +8,10 @@ namespace altiplano {
 struct CompiledPart {
   enum class What : uint8_t { kWork, kWaitFor, kWaitSent, kSend, kReceive, kCall, kEnd };
   What what = What::kEnd;
-  int handle = -1;     ///< kReceive, kCall: what it is waited for by; kWaitFor: which
-  int exchange = -1;   ///< kWaitSent, kSend, kReceive, kCall: into CompiledProgram::exchanges
-  WorkTime work = {};  ///< kWork
+  int handle = -1;      ///< kReceive, kCall: what it is waited for by; kWaitFor: which
+  int exchange = -1;    ///< kWaitSent, kSend, kReceive, kCall: into CompiledProgram::exchanges
+  WorkTime work = {};   ///< kWork
+  double dispatch = 0;  ///< kSend, kReceive, kCall: of the host
 };
 
 struct CompiledBlock {

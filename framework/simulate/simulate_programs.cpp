@@ -87,6 +87,7 @@ class ProgramSimulator {
   struct Rank {
     size_t entry = 0, part = 0;
     double time = 0;
+    double host = 0;             ///< when its host has handed over what the device was given so far
     std::vector<int> handles;    ///< exchanges of this block
     std::vector<int> last_sent;  ///< by buffer
     std::vector<int> num_calls;  ///< by group
@@ -169,15 +170,18 @@ class ProgramSimulator {
         return sent < 0 || wait_for(p, sent);
       }
       case What::kSend:
+        rank.host += part.dispatch;
         send(p, exchange_of(p, part));
         break;
       case What::kReceive: {
+        rank.host += part.dispatch;
         const int id = message(exchange_of(p, part).peer, static_cast<int>(p), tag_of(p, exchange_of(p, part)));
         rank.handles[static_cast<size_t>(part.handle)] = id;
         pending_[static_cast<size_t>(id)].is_asked_for = true;
         break;
       }
       case What::kCall:
+        rank.host += part.dispatch;
         rank.handles[static_cast<size_t>(part.handle)] = call(p, exchange_of(p, part));
         break;
       case What::kEnd:
@@ -186,13 +190,15 @@ class ProgramSimulator {
     return true;
   }
 
+  /// The device has done it when it is through with it and the host is, too.
   void work(size_t p, const WorkTime& work) {
     Rank& rank = ranks_[p];
+    rank.host += work.dispatch;
     const double begin = rank.time;
-    rank.time += work.alone();
-    result_.ranks[p].busy += Seconds(work.alone());
+    rank.time = std::max(begin + work.alone(), rank.host);
+    result_.ranks[p].busy += Seconds(rank.time - begin);
     if (!is_shared_) return;
-    shared_time_.add(rank.node, rank.devices, begin, rank.time, work);
+    shared_time_.add(rank.node, rank.devices, begin, rank.time, work, rank.time - begin - work.alone());
     rank.worked.emplace_back(begin, rank.time);
   }
 
@@ -224,6 +230,7 @@ class ProgramSimulator {
       result_.ranks[p].waits.push_back({Seconds(rank.time), Seconds(end), id});
       rank.time = end;
     }
+    if (exchange(id).is_message) rank.host = std::max(rank.host, end);  // it waits too, to know what came
     return true;
   }
 

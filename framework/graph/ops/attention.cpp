@@ -43,6 +43,12 @@ double product_flops(Types inputs, const Attributes& attributes) {
   return attributes.get_int("causal") ? elements / 2 : elements;
 }
 
+/// One score per head, query and key.
+double num_scores(std::span<const ValueType> qkv) {
+  return static_cast<double>(num_elements(qkv[0].shape)) / static_cast<double>(qkv[0].shape[3]) *
+         static_cast<double>(qkv[1].shape[1]);
+}
+
 /// q, k and v are three tensors, or lie side by side in one, qkv [b,s,3,h,k], as one product makes them: what the
 /// fusion pass makes of three slices, three reshapes and an attention.
 struct Form {
@@ -109,6 +115,7 @@ OpDefinition attention(Form form) {
   definition.flops = [form](Types inputs, Types, const Attributes& attributes) {
     return 2 * product_flops(form.parts(inputs), attributes);
   };
+  definition.inner_elements = [form](Types inputs) { return num_scores(form.parts(inputs)); };
   definition.gradient = [form](GradientContext& context) { return attention_gradient(form, context); };
   return definition;
 }
@@ -136,6 +143,7 @@ OpDefinition attention_grad(Form form) {
   definition.flops = [form](Types inputs, Types, const Attributes& attributes) {
     return 5 * product_flops(form.parts(inputs), attributes);
   };
+  definition.inner_elements = [form](Types inputs) { return num_scores(form.parts(inputs)); };
   return definition;
 }
 

@@ -86,3 +86,39 @@ BOOST_AUTO_TEST_CASE(devices_of_a_node_slow_each_other_down_and_take_turns_when_
   BOOST_TEST(time_among(work, device, 4).value == 10.0);
   BOOST_TEST(time_among(work, ::device(), 4).value == 3.0);
 }
+
+BOOST_AUTO_TEST_CASE(products_whose_dims_do_not_fit_the_device_take_longer) {
+  DeviceCurves curves;
+  curves.products = {{DType::kF32, 0, {{1e6, 1e12}}}};
+  curves.alignment = {8, 2.5};
+  DeviceModel device = ::device();
+  device.curves = std::make_shared<const DeviceCurves>(curves);
+  OpWork product = work("matmul", 1e6, 1, DType::kF32, 64);
+  const auto alone = [&] { return compute_cost(product, device).alone() - device.op_overhead; };
+  for (const auto& [alignment, seconds] : {std::pair(16, 1e-6), std::pair(8, 1e-6), std::pair(4, 2.5e-6)}) {
+    product.alignment = alignment;
+    BOOST_TEST(alone() == seconds, boost::test_tools::tolerance(1e-9));
+  }
+  OpWork other = work("x", 5e12, 1, DType::kF32);
+  BOOST_TEST(compute_cost(other, device).alone() - device.op_overhead == 1, boost::test_tools::tolerance(1e-9));
+}
+
+BOOST_AUTO_TEST_CASE(what_stands_between_products_is_written_and_read_where_a_curve_says_so) {
+  DeviceCurves curves;
+  curves.ops = {{"attention", DType::kF32, true, {{1e6, 1e12}}, 4}};
+  DeviceModel device = ::device();
+  device.curves = std::make_shared<const DeviceCurves>(curves);
+  OpWork attention = work("attention", 1e6, 1, DType::kF32);
+  attention.inner_bytes = Bytes(static_cast<int64_t>(device.memory_bandwidth / 100));
+  BOOST_TEST(compute_cost(attention, device).memory == 0.04, boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(compute_cost(attention, ::device()).memory == 0.0);
+}
+
+BOOST_AUTO_TEST_CASE(an_op_smaller_than_what_its_host_takes_for_it_takes_that_long) {
+  DeviceModel device = ::device();
+  device.dispatch = 1;
+  const WorkTime small = compute_cost(work("x", 0, 1000, DType::kF32), device);
+  BOOST_TEST(small.dispatch == 1.0);
+  BOOST_TEST(time_among(small, device, 1).value == 1.0);
+  BOOST_TEST(time_among(WorkTime{2, 1, 1}, device, 1).value == 3.0);
+}

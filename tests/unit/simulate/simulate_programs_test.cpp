@@ -190,6 +190,30 @@ BOOST_AUTO_TEST_CASE(a_message_that_came_early_is_waited_for_by_nobody) {
   BOOST_TEST(s.ranks[1].waits.empty());
 }
 
+BOOST_AUTO_TEST_CASE(a_device_waits_for_its_host_only_while_it_has_nothing_else_to_do) {
+  Cluster cluster = slow_cluster(1);
+  cluster.device.dispatch = 2;
+  // Small ops come every 2 seconds; while the large one runs the host gets ahead of the device.
+  BOOST_TEST(simulate({HandProgram(0, 1).work(1).work(1).run(0).program()}, cluster).step.value == 4);
+  const auto ahead =
+      simulate({HandProgram(0, 1).work(9).open(ActionKind::kForward).work(1).run(0).run(1).program()}, cluster);
+  BOOST_TEST(ahead.step.value == 10);
+}
+
+BOOST_AUTO_TEST_CASE(a_host_waits_for_messages_and_not_for_collectives) {
+  Cluster cluster = slow_cluster(2);
+  cluster.device.dispatch = 2;
+  HandProgram sender(0, 2), receiver(1, 2), first(0, 2), second(1, 2);
+  sender.work(5).send(1, 4, 7).run(0);
+  receiver.receive(0, 4, 7).after(0).work(1).work(1).work(1).run(0);
+  first.work(5).all_reduce(4).run(0);
+  second.all_reduce(4).after(0).work(1).work(1).work(1).run(0);
+  // Sent at 5, there at 9; only then the receiver's host goes on and hands over three ops.
+  BOOST_TEST(simulate({sender.program(), receiver.program()}, cluster).ranks[1].actions[0].end.value == 9 + 3 * 2);
+  // The all_reduce ends at 9, too; all three ops were handed over by then.
+  BOOST_TEST(simulate({first.program(), second.program()}, cluster).ranks[1].actions[0].end.value == 9 + 3);
+}
+
 BOOST_AUTO_TEST_CASE(messages_from_one_port_follow_each_other) {
   const auto s = simulate({HandProgram(0, 3).work(1).send(1, 4, 7, 0).send(2, 4, 8, 1).run(0),
                            HandProgram(1, 3).receive(0, 4, 7).run(0), HandProgram(2, 3).receive(0, 4, 8).run(0)});
