@@ -127,6 +127,19 @@ ProgramSimulation simulate(const std::vector<HandProgram>& by_hand) {
   return simulate(programs, slow_cluster(static_cast<int>(programs.size())));
 }
 
+/// Of devices that exchange data themselves: messages of more than two elements move while both ends wait.
+ProgramSimulation simulate_without_overlap(const std::vector<HandProgram>& by_hand, const Sharing& sharing = {}) {
+  std::vector<Program> programs;
+  for (const HandProgram& hand : by_hand) programs.push_back(hand.program());
+  Cluster cluster = slow_cluster(static_cast<int>(programs.size()));
+  cluster.device.overlaps_communication = false;
+  cluster.device.eager_messages = 8;
+  DeviceCurves curves;
+  curves.sharing = sharing;
+  cluster.device.curves = std::make_shared<const DeviceCurves>(curves);
+  return simulate(programs, cluster);
+}
+
 void check_parts(const RankTimeline& rank, double busy, double exposed, double bubble) {
   BOOST_TEST(rank.busy.value == busy);
   BOOST_TEST(rank.exposed.value == exposed);
@@ -212,6 +225,46 @@ BOOST_AUTO_TEST_CASE(a_host_waits_for_messages_and_not_for_collectives) {
   BOOST_TEST(simulate({sender.program(), receiver.program()}, cluster).ranks[1].actions[0].end.value == 9 + 3 * 2);
   // The all_reduce ends at 9, too; all three ops were handed over by then.
   BOOST_TEST(simulate({first.program(), second.program()}, cluster).ranks[1].actions[0].end.value == 9 + 3);
+}
+
+BOOST_AUTO_TEST_CASE(a_large_message_of_a_rank_that_sends_itself_waits_until_the_rank_waits) {
+  // Sent at 3 while the receiver works until 5: it moves when the sender has worked until 10 and its step is over.
+  const auto late = simulate_without_overlap(
+      {HandProgram(0, 2).work(3).send(1, 4, 7).work(7).run(0), HandProgram(1, 2).work(5).receive(0, 4, 7).run(0)});
+  BOOST_TEST(late.exchanges[0].begin.value == 10);
+  BOOST_TEST(late.step.value == 14);
+  // A small one is there before anybody asks.
+  const auto small = simulate_without_overlap(
+      {HandProgram(0, 2).work(3).send(1, 2, 7).work(7).run(0), HandProgram(1, 2).work(5).receive(0, 2, 7).run(0)});
+  BOOST_TEST(small.exchanges[0].begin.value == 3);
+  BOOST_TEST(small.ranks[1].actions[0].end.value == 5);
+}
+
+BOOST_AUTO_TEST_CASE(a_large_message_that_is_waited_for_is_handed_over_by_its_sender) {
+  const auto s = simulate_without_overlap(
+      {HandProgram(0, 2).work(3).send(1, 4, 7).work(7).run(0), HandProgram(1, 2).receive(0, 4, 7).work(1).run(0)});
+  BOOST_TEST(s.exchanges[0].begin.value == 3);
+  BOOST_TEST(s.ranks[1].actions[0].end.value == 7);   // with the message
+  BOOST_TEST(s.ranks[0].actions[0].end.value == 14);  // which cannot work meanwhile
+}
+
+BOOST_AUTO_TEST_CASE(ranks_that_exchange_themselves_come_to_a_collective_when_they_need_it) {
+  const std::vector<HandProgram> ranks = {HandProgram(0, 2).all_reduce(4).work(6).after(0).work(1).run(0),
+                                          HandProgram(1, 2).all_reduce(4).work(6).after(0).work(1).run(0)};
+  BOOST_TEST(simulate(ranks).step.value == 7);  // beside the work
+  const auto s = simulate_without_overlap(ranks);
+  BOOST_TEST(s.exchanges[0].begin.value == 6);
+  BOOST_TEST(s.step.value == 11);
+}
+
+BOOST_AUTO_TEST_CASE(ranks_that_share_processors_take_turns) {
+  const std::vector<HandProgram> ranks = {HandProgram(0, 3).work(6).run(0), HandProgram(1, 3).work(6).run(0),
+                                          HandProgram(2, 3).work(2).run(0)};
+  const auto s = simulate_without_overlap(ranks, {2, {}, {}});
+  BOOST_TEST(s.step.value == 7);  // three of them on two processors until 3
+  check_parts(s.ranks[0], 7, 0, 0);
+  check_parts(s.ranks[2], 3, 0, 4);
+  BOOST_TEST(s.ranks[2].actions[0].end.value == 3);
 }
 
 BOOST_AUTO_TEST_CASE(messages_from_one_port_follow_each_other) {
