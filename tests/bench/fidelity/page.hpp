@@ -35,8 +35,8 @@ What the rows taught, beyond the numbers:
 
 - Small layers wait for the host: a layer's forward and backward takes 3 ms whatever its size, until its kernels take longer.
 - A table of 50,257 rows that is not divided makes products that no tensor core likes; padded tables (tensor parallel) do not.
-- The single-node rows fit no recomputation: with it their products would have to run above what the device can. The rows on several nodes cannot
-  have run without, for want of memory.
+- The single-node rows fit no recomputation: with it their products would have to run above what the device can, though vTrain's configuration files
+  ask for it. The rows on several nodes cannot have run without, for want of memory.
 - An optimizer's ops are handed over together (multi-tensor kernels).
 
 ## What the model does not know
@@ -65,7 +65,8 @@ fitted here: these are the bytes of the programs' buffers. Attention that keeps 
 
 inline constexpr const char* kBloomMemoryWords =
     R"(BLOOM's layouts on GPUs of 80 GB; what the GPUs show includes the driver's context and NCCL's buffers. Both layouts that ran out of memory are
-said not to fit. So are three near the limit that did fit: Altiplano sums gradients in f32, what was run there in 16 bits.
+said not to fit. So are three that did fit, with 63 to 76 GB: most of the others are computed too large as well, which is not explained (Altiplano's gradients are f32
+and its first and last stages hold a copy each of the table of 250,880 rows).
 
 )";
 
