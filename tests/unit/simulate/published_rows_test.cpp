@@ -90,8 +90,7 @@ BOOST_AUTO_TEST_CASE(memory_is_the_published_one_within_ten_percent) {
   }
 }
 
-/// What was trained there summed gradients in 16 bits, Altiplano does in 32, so three layouts near the limit do not
-/// fit.
+/// Three that did fit are said not to (docs/fidelity-published.md).
 BOOST_AUTO_TEST_CASE(layouts_that_ran_out_of_memory_are_said_not_to_fit_and_most_others_to_fit) {
   PublishedSimulator simulator = simulator_of(kBloomStyle);
   const Bytes limit = require(load_cluster("dgx-a100-80")).device.memory;
