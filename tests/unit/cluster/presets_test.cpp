@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 
 BOOST_AUTO_TEST_CASE(every_preset_loads_prints_and_parses_back) {
   std::vector<std::string> names = cluster_preset_names();
-  for (const char* expected : {"a100-40-8", "dgx-h100", "p3.16xlarge", "this-machine"})
+  for (const char* expected : {"a100-40-8", "dgx-a100-80", "dgx-h100", "p3.16xlarge", "this-machine"})
     BOOST_TEST((std::find(names.begin(), names.end(), expected) != names.end()), expected);
   for (const std::string& name : names) {
     Result<Cluster> cluster = load_cluster(name);
@@ -28,6 +28,7 @@ BOOST_AUTO_TEST_CASE(every_preset_loads_prints_and_parses_back) {
 
 BOOST_AUTO_TEST_CASE(presets_have_the_shape_their_name_says) {
   BOOST_TEST(load_cluster("a100-40-8")->shape_text() == "1 node x 8 a100-40");
+  BOOST_TEST(load_cluster("dgx-a100-80")->resized(64).shape_text() == "8 nodes x 8 a100-80");
   BOOST_TEST(load_cluster("dgx-h100")->resized(64).shape_text() == "8 nodes x 8 h100-80");
   BOOST_TEST(load_cluster("p3.16xlarge")->shape_text() == "8 nodes x 8 v100-16");
   BOOST_TEST(load_cluster("this-machine")->resized(4).shape_text() == "1 node x 4 cpu-core");
