@@ -119,9 +119,9 @@ BOOST_AUTO_TEST_CASE(refusals_of_curves_name_file_line_column_key_and_rule) {
              "c.yaml:18:24: device.curves.sharing.compute: 2 devices take 0.5 times as long; points are of more than "
              "one device, which takes 1, and factors at least 1");
   BOOST_TEST(refusal(17, "    alignment: {multiple_of: 8, times_longer: 0.5}") ==
-             "c.yaml:17:47: device.curves.alignment.times_longer: 0.5; must be at least 1");
+             "c.yaml:18:47: device.curves.alignment.times_longer: 0.5; must be at least 1");
   BOOST_TEST(refusal(15, "      - {kind: gelu, type: bf16, inner_passes: -1, points: [[1 KiB, 3 GB/s]]}") ==
-             "c.yaml:15:48: device.curves.ops[0].inner_passes: -1; must not be negative");
+             "c.yaml:16:48: device.curves.ops[0].inner_passes: -1; must not be negative");
   BOOST_TEST(refusal(25, "      bandwidth: 5 GB/s") ==
              "c.yaml:26:18: levels[0].curves.bandwidth: must be a list of pairs [size, value]");
   BOOST_TEST(
