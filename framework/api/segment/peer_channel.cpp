@@ -205,6 +205,7 @@ void PeerChannel::announced(Transfer& transfer) {
   });
   if (found == early_readies_.end()) {
     announced_.push_back(&transfer);
+    ++num_announced_;
     return;
   }
   transfer.receive = found->receive;

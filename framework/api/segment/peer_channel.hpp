@@ -33,6 +33,8 @@ class PeerChannel {
   bool has_wanted_data() const { return !streams_.empty(); }
   /// The same of data whose receive may be posted at any moment.
   bool has_announced_data() const { return !announced_.empty(); }
+  /// Messages whose data has had to wait for its receive, so far.
+  uint64_t num_announced() const { return num_announced_; }
 
  private:
   struct Unexpected {
@@ -61,6 +63,7 @@ class PeerChannel {
   int64_t eager_window_;
   int64_t eager_sent_ = 0;
   uint64_t next_receive_ = 1;
+  uint64_t num_announced_ = 0;
   std::vector<TransferOwner*>* completed_;
 
   Fifo<FrameHeader> controls_;              // kReady frames to write

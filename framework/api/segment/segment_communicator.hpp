@@ -28,6 +28,7 @@ class SegmentCommunicator final : public Engine {
   void show_life() override;
   std::chrono::nanoseconds time_to_sleep(const Waiting& waiting) const;
   Status hand_over(bool lingers) override;
+  bool is_worth_lingering();
   bool spins() const;
 
   // segment_failures.cpp
@@ -47,6 +48,7 @@ class SegmentCommunicator final : public Engine {
 
   const SegmentView view_;
   ProcessWatch watch_;
+  uint64_t num_lingered_for_ = 0;  ///< announced messages that were given patience
 };
 
 }  // namespace altiplano

@@ -66,6 +66,12 @@ bool SegmentPlane::has_wanted_data(bool announced) const {
   });
 }
 
+uint64_t SegmentPlane::num_announced() const {
+  uint64_t sum = 0;
+  for (const PeerChannel& channel : channels_) sum += channel.num_announced();
+  return sum;
+}
+
 void SegmentPlane::ring(int rank) {
   RankSlot& of = slot(rank);
   if (rank == rank_ || of.sleeping.load(std::memory_order_seq_cst) == 0) return;

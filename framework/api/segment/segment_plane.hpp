@@ -32,6 +32,8 @@ class SegmentPlane {
   std::optional<SizeMismatch> move(bool& moved);
   /// Whether there is data to send whose receive is posted, or with `announced` may be posted at any moment.
   bool has_wanted_data(bool announced) const;
+  /// Messages whose data has had to wait for its receive, so far.
+  uint64_t num_announced() const;
   /// The address here of a member's buffer.
   Result<std::byte*> reach(int rank, const BufferName& name) { return memory_.reach(index_of(rank), name); }
 

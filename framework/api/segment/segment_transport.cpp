@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "framework/api/segment/host_segment.hpp"
 #include "framework/api/segment/segment_communicator.hpp"
@@ -90,7 +91,16 @@ Status SegmentCommunicator::wait(Event event) noexcept {
   return hand_over(true);
 }
 
+/// Where ranks share processors patience is a yield, and beside other work a yield lasts until everybody else has had a
+/// turn: ten milliseconds, for each of the hundreds of waits of a step. Each message is given it once.
+bool SegmentCommunicator::is_worth_lingering() {
+  if (spins()) return true;
+  const uint64_t before = std::exchange(num_lingered_for_, segment_->num_announced());
+  return num_lingered_for_ > before;
+}
+
 Status SegmentCommunicator::hand_over(bool lingers) {
+  lingers = lingers && is_worth_lingering();
   auto last_movement = Clock::now();
   while (segment_->has_wanted_data(lingers)) {
     bool moved = false;
