@@ -253,7 +253,7 @@ std::vector<OptionRecord> parallel_records() {
   };
 }
 
-std::vector<OptionRecord> machine_records() {
+std::vector<OptionRecord> comm_records() {
   return {
       {.key = "comm.backend",
        .default_value = text("auto"),
@@ -286,6 +286,11 @@ std::vector<OptionRecord> machine_records() {
        .help = "How collectives between hosts are made of messages: direct, ring, recursive; auto: by size and group. "
                "Another than auto leaves two levels out.",
        .choices = {"auto", "direct", "ring", "recursive"}},
+  };
+}
+
+std::vector<OptionRecord> device_records() {
+  return {
       {.key = "device.kind", .default_value = text("cpu"), .help = "Device plugin (cpu, reference)."},
       {.key = "device.threads",
        .type = kInt,
@@ -298,6 +303,11 @@ std::vector<OptionRecord> machine_records() {
        .help = "auto: each product in the form that was measured to be the fastest (kept in the user's cache and in "
                "checkpoints); plain: in the device's first form, the same on every machine.",
        .choices = {"auto", "plain"}},
+  };
+}
+
+std::vector<OptionRecord> checkpoint_records() {
+  return {
       {.key = "checkpoint.every_steps",
        .type = kInt,
        .default_value = whole(0),
@@ -317,6 +327,11 @@ std::vector<OptionRecord> machine_records() {
        .minimum = 0,
        .maximum = kMaxSteps},
       {.key = "checkpoint.dir", .help = "Folder of checkpoints; default: <run.dir>/checkpoints."},
+  };
+}
+
+std::vector<OptionRecord> machine_records() {
+  return {
       {.key = "cluster",
        .default_value = text("this-machine"),
        .help = "Hardware to plan for: the name of a preset, or a cluster file."},
@@ -335,7 +350,7 @@ std::vector<OptionRecord> machine_records() {
 std::vector<OptionRecord> job_option_records() {
   std::vector<OptionRecord> records;
   for (auto part : {run_and_model_records, data_records, batch_records, loop_records, optimizer_records,
-                    parallel_records, machine_records}) {
+                    parallel_records, comm_records, device_records, checkpoint_records, machine_records}) {
     for (auto& record : part()) records.push_back(std::move(record));
   }
   return records;
