@@ -2,6 +2,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "tests/support/cluster_file.hpp"
+
 using namespace altiplano;
 
 static Cluster two_leaves() {
@@ -66,7 +68,7 @@ BOOST_AUTO_TEST_CASE(the_fingerprint_follows_figures_and_not_names) {
 }
 
 // A valid file of fixed lines, one of which each refusal test changes.
-static const std::vector<std::string> kLines = {
+static const test::ClusterFile kSmall{{
     "altiplano_cluster: 1",                                           // 1
     "name: small",                                                    // 2
     "device:",                                                        // 3
@@ -77,24 +79,12 @@ static const std::vector<std::string> kLines = {
     "  source: measured",                                             // 8
     "levels:",                                                        // 9
     "  - {name: node, fanout: 2, latency: 1 us, bandwidth: 5 GB/s}",  // 10
-};
-
-static std::string file_with(size_t line, const std::string& text) {
-  std::string out;
-  for (size_t i = 0; i < kLines.size(); ++i) out += (i + 1 == line ? text : kLines[i]) + "\n";
-  return out;
-}
-
-static std::string refusal(size_t line, const std::string& text) {
-  Result<Cluster> cluster = Cluster::from_yaml(file_with(line, text), "c.yaml");
-  if (cluster.is_ok()) return "accepted";
-  return cluster.status().code() == StatusCode::kInvalidArgument ? cluster.status().to_string() : "wrong code";
-}
+}};
 
 BOOST_AUTO_TEST_CASE(a_small_file_is_accepted_with_defaults_and_with_dos_line_ends) {
-  BOOST_TEST(refusal(0, "") == "accepted");
+  BOOST_TEST(kSmall.refusal(0, "") == "accepted");
   std::string dos;
-  for (char c : file_with(0, "")) dos += c == '\n' ? std::string("\r\n") : std::string(1, c);
+  for (char c : kSmall.with(0, "")) dos += c == '\n' ? std::string("\r\n") : std::string(1, c);
   Result<Cluster> cluster = Cluster::from_yaml(dos, "c.yaml");
   BOOST_REQUIRE_MESSAGE(cluster.is_ok(), cluster.status().to_string());
   BOOST_TEST(cluster->device.source == "measured");
@@ -103,26 +93,27 @@ BOOST_AUTO_TEST_CASE(a_small_file_is_accepted_with_defaults_and_with_dos_line_en
 }
 
 BOOST_AUTO_TEST_CASE(refusals_name_file_line_column_key_and_rule) {
-  BOOST_TEST(refusal(5, "  memroy: 8 GiB") == "c.yaml:4:3: device.memory: missing");
-  BOOST_TEST(refusal(4, "  name: d\n  memroy: 8 GiB") ==
+  BOOST_TEST(kSmall.refusal(5, "  memroy: 8 GiB") == "c.yaml:4:3: device.memory: missing");
+  BOOST_TEST(kSmall.refusal(4, "  name: d\n  memroy: 8 GiB") ==
              "c.yaml:5:3: device.memroy: unknown key; did you mean memory?");
-  BOOST_TEST(refusal(5, "  memory: 8 Gb") == "c.yaml:5:11: device.memory: \"8 Gb\" is not bytes such as 40 GiB");
-  BOOST_TEST(refusal(5, "  memory: 0") == "c.yaml:5:11: device.memory: 0 bytes; must be more than 0");
-  BOOST_TEST(refusal(7, "  peak_flops: {bf16: 100 GFLOP/s}") ==
+  BOOST_TEST(kSmall.refusal(5, "  memory: 8 Gb") == "c.yaml:5:11: device.memory: \"8 Gb\" is not bytes such as 40 GiB");
+  BOOST_TEST(kSmall.refusal(5, "  memory: 0") == "c.yaml:5:11: device.memory: 0 bytes; must be more than 0");
+  BOOST_TEST(kSmall.refusal(7, "  peak_flops: {bf16: 100 GFLOP/s}") ==
              "c.yaml:7:15: device.peak_flops: no f32; it is what other types are estimated from");
-  BOOST_TEST(refusal(10, "  - {name: node, fanout: two, latency: 1 us, bandwidth: 5 GB/s}") ==
+  BOOST_TEST(kSmall.refusal(10, "  - {name: node, fanout: two, latency: 1 us, bandwidth: 5 GB/s}") ==
              "c.yaml:10:26: levels[0].fanout: \"two\" is no whole number up to 1000000");
-  BOOST_TEST(refusal(10, "  - {name: node, fanout: 0, latency: 1 us, bandwidth: 5 GB/s}") ==
+  BOOST_TEST(kSmall.refusal(10, "  - {name: node, fanout: 0, latency: 1 us, bandwidth: 5 GB/s}") ==
              "c.yaml:10:26: levels[0].fanout: 0; must be at least 1");
-  BOOST_TEST(refusal(10, "  - {name: node, fanout: 2, latency: 1 us, bandwidth: 5 GB/s, oversubscription: 0.5}") ==
-             "c.yaml:10:81: levels[0].oversubscription: 0.5; must be at least 1 (1: none)");
-  BOOST_TEST(refusal(1, "altiplano_cluster: 2") ==
+  BOOST_TEST(
+      kSmall.refusal(10, "  - {name: node, fanout: 2, latency: 1 us, bandwidth: 5 GB/s, oversubscription: 0.5}") ==
+      "c.yaml:10:81: levels[0].oversubscription: 0.5; must be at least 1 (1: none)");
+  BOOST_TEST(kSmall.refusal(1, "altiplano_cluster: 2") ==
              "c.yaml:1:20: altiplano_cluster: format 2; this version reads format 1");
-  BOOST_TEST(refusal(2, "name: a\nname: b") == "c.yaml:3:1: name: stands twice");
+  BOOST_TEST(kSmall.refusal(2, "name: a\nname: b") == "c.yaml:3:1: name: stands twice");
 }
 
 BOOST_AUTO_TEST_CASE(a_cluster_without_levels_is_refused) {
-  std::string text = file_with(10, "");
+  std::string text = kSmall.with(10, "");
   std::string empty = text.substr(0, text.find("levels:")) + "levels: []\n";
   BOOST_TEST(Cluster::from_yaml(empty, "c.yaml").status().to_string() ==
              "c.yaml:9:9: levels: none; a cluster has at least the level \"node\"");

@@ -2,12 +2,12 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "framework/cluster/cluster.hpp"
+#include "tests/support/cluster_file.hpp"
 
 using namespace altiplano;
 
 // A valid file, of which each refusal test changes one line.
-static const std::vector<std::string> kLines = {
+static const test::ClusterFile kWithCurves{{
     "altiplano_cluster: 1",                                                                     // 1
     "name: small",                                                                              // 2
     "device:",                                                                                  // 3
@@ -36,21 +36,10 @@ static const std::vector<std::string> kLines = {
     "      measured:",                                                                          // 26
     "        - {kind: all_reduce, ranks: 2, points: [[1 KiB, 2 us], [1 MiB, 300 us]]}",         // 27
     "        - {kind: message, points: [[1 KiB, 1 us]]}",                                       // 28
-};
-
-static std::string file_with(size_t line, const std::string& text) {
-  std::string out;
-  for (size_t i = 0; i < kLines.size(); ++i) out += (i + 1 == line ? text : kLines[i]) + "\n";
-  return out;
-}
-
-static std::string refusal(size_t line, const std::string& text) {
-  const Result<Cluster> cluster = Cluster::from_yaml(file_with(line, text), "c.yaml");
-  return cluster.is_ok() ? "accepted" : cluster.status().to_string();
-}
+}};
 
 BOOST_AUTO_TEST_CASE(curves_of_devices_and_levels_are_read_and_printed_back) {
-  const Result<Cluster> cluster = Cluster::from_yaml(file_with(0, ""), "c.yaml");
+  const Result<Cluster> cluster = Cluster::from_yaml(kWithCurves.with(0, ""), "c.yaml");
   BOOST_REQUIRE_MESSAGE(cluster.is_ok(), cluster.status().to_string());
   const DeviceCurves& curves = *cluster->device.curves;
   BOOST_TEST(!cluster->device.overlaps_communication);
@@ -76,7 +65,7 @@ BOOST_AUTO_TEST_CASE(curves_of_devices_and_levels_are_read_and_printed_back) {
 
 BOOST_AUTO_TEST_CASE(alignment_and_dispatch_are_read_and_printed_back) {
   const Result<Cluster> cluster = Cluster::from_yaml(
-      file_with(17, "    alignment: {multiple_of: 8, times_longer: 2.5}\n  dispatch: 40 us"), "c.yaml");
+      kWithCurves.with(17, "    alignment: {multiple_of: 8, times_longer: 2.5}\n  dispatch: 40 us"), "c.yaml");
   BOOST_REQUIRE_MESSAGE(cluster.is_ok(), cluster.status().to_string());
   BOOST_TEST(cluster->device.curves->alignment.multiple_of == 8);
   BOOST_TEST(cluster->device.curves->alignment.times_longer == 2.5);
@@ -86,7 +75,7 @@ BOOST_AUTO_TEST_CASE(alignment_and_dispatch_are_read_and_printed_back) {
 
 BOOST_AUTO_TEST_CASE(the_fingerprint_follows_curves) {
   const auto fingerprint = [](size_t line, const std::string& text) {
-    return Cluster::from_yaml(file_with(line, text), "c.yaml")->fingerprint();
+    return Cluster::from_yaml(kWithCurves.with(line, text), "c.yaml")->fingerprint();
   };
   const uint64_t whole = fingerprint(0, "");
   BOOST_TEST(fingerprint(18, "  source: elsewhere") == whole);
@@ -96,40 +85,40 @@ BOOST_AUTO_TEST_CASE(the_fingerprint_follows_curves) {
 }
 
 BOOST_AUTO_TEST_CASE(refusals_of_curves_name_file_line_column_key_and_rule) {
-  BOOST_TEST(refusal(8, "  overlaps_communication: no") ==
+  BOOST_TEST(kWithCurves.refusal(8, "  overlaps_communication: no") ==
              "c.yaml:8:27: device.overlaps_communication: \"no\" is neither true nor false");
-  BOOST_TEST(refusal(11, "      - {type: f31, points: [[1 MFLOP, 20 GFLOP/s]]}") ==
+  BOOST_TEST(kWithCurves.refusal(11, "      - {type: f31, points: [[1 MFLOP, 20 GFLOP/s]]}") ==
              "c.yaml:12:16: device.curves.products[0].type: \"f31\" is no type here; valid: f64, f32, bf16");
-  BOOST_TEST(refusal(11, "      - {type: f32, point: [[1 MFLOP, 20 GFLOP/s]]}") ==
+  BOOST_TEST(kWithCurves.refusal(11, "      - {type: f32, point: [[1 MFLOP, 20 GFLOP/s]]}") ==
              "c.yaml:12:21: device.curves.products[0].point: unknown key; did you mean points?");
-  BOOST_TEST(refusal(11, "      - {type: f32, points: [[1 MiB, 20 GFLOP/s]]}") ==
+  BOOST_TEST(kWithCurves.refusal(11, "      - {type: f32, points: [[1 MiB, 20 GFLOP/s]]}") ==
              "c.yaml:12:31: device.curves.products[0].points: \"1 MiB\" is not work such as 20 GFLOP");
-  BOOST_TEST(refusal(11, "      - {type: f32, points: [1 MFLOP]}") ==
+  BOOST_TEST(kWithCurves.refusal(11, "      - {type: f32, points: [1 MFLOP]}") ==
              "c.yaml:12:30: device.curves.products[0].points: must be pairs [size, value]");
-  BOOST_TEST(refusal(11, "      - {type: f32, points: []}") ==
+  BOOST_TEST(kWithCurves.refusal(11, "      - {type: f32, points: []}") ==
              "c.yaml:12:29: device.curves.products[0].points: none; a curve has at least one point [size, value]");
-  BOOST_TEST(refusal(13, "    memory: [[64 MiB, 10 GB/s], [4 KiB, 40 GB/s]]") ==
+  BOOST_TEST(kWithCurves.refusal(13, "    memory: [[64 MiB, 10 GB/s], [4 KiB, 40 GB/s]]") ==
              "c.yaml:14:13: device.curves.memory: the size 4096 of point 1 follows 6.71089e+07; sizes must rise");
-  BOOST_TEST(refusal(13, "    memory: [[1 KiB, 1 GB/s], [2 KiB, 4 GB/s]]") ==
+  BOOST_TEST(kWithCurves.refusal(13, "    memory: [[1 KiB, 1 GB/s], [2 KiB, 4 GB/s]]") ==
              "c.yaml:14:13: device.curves.memory: size 1024 takes 1.024e-06 s and 2048 takes 5.12e-07 s; more must not "
              "take less");
-  BOOST_TEST(refusal(16, "      - {kind: attention, type: f32, points: [[1 KiB, 3 GB/s]]}") ==
+  BOOST_TEST(kWithCurves.refusal(16, "      - {kind: attention, type: f32, points: [[1 KiB, 3 GB/s]]}") ==
              "c.yaml:17:16: device.curves.ops[1].kind: attention of f32 stands twice");
-  BOOST_TEST(refusal(17, "    sharing: {compute: [[2, 0.5]]}") ==
+  BOOST_TEST(kWithCurves.refusal(17, "    sharing: {compute: [[2, 0.5]]}") ==
              "c.yaml:18:24: device.curves.sharing.compute: 2 devices take 0.5 times as long; points are of more than "
              "one device, which takes 1, and factors at least 1");
-  BOOST_TEST(refusal(17, "    alignment: {multiple_of: 8, times_longer: 0.5}") ==
+  BOOST_TEST(kWithCurves.refusal(17, "    alignment: {multiple_of: 8, times_longer: 0.5}") ==
              "c.yaml:18:47: device.curves.alignment.times_longer: 0.5; must be at least 1");
-  BOOST_TEST(refusal(15, "      - {kind: gelu, type: bf16, inner_passes: -1, points: [[1 KiB, 3 GB/s]]}") ==
+  BOOST_TEST(kWithCurves.refusal(15, "      - {kind: gelu, type: bf16, inner_passes: -1, points: [[1 KiB, 3 GB/s]]}") ==
              "c.yaml:16:48: device.curves.ops[0].inner_passes: -1; must not be negative");
-  BOOST_TEST(refusal(25, "      bandwidth: 5 GB/s") ==
+  BOOST_TEST(kWithCurves.refusal(25, "      bandwidth: 5 GB/s") ==
              "c.yaml:26:18: levels[0].curves.bandwidth: must be a list of pairs [size, value]");
   BOOST_TEST(
-      refusal(27, "        - {kind: allreduce, ranks: 2, points: [[1 KiB, 2 us]]}") ==
+      kWithCurves.refusal(27, "        - {kind: allreduce, ranks: 2, points: [[1 KiB, 2 us]]}") ==
       "c.yaml:28:18: levels[0].curves.measured[0].kind: \"allreduce\" is no exchange; valid: message, all_reduce, "
       "all_gather, reduce_scatter, all_to_all, broadcast, barrier");
-  BOOST_TEST(refusal(27, "        - {kind: all_reduce, points: [[1 KiB, 2 us]]}") ==
+  BOOST_TEST(kWithCurves.refusal(27, "        - {kind: all_reduce, points: [[1 KiB, 2 us]]}") ==
              "c.yaml:28:11: levels[0].curves.measured[0].ranks: missing");
-  BOOST_TEST(refusal(28, "        - {kind: message, ranks: 3, points: [[1 KiB, 1 us]]}") ==
+  BOOST_TEST(kWithCurves.refusal(28, "        - {kind: message, ranks: 3, points: [[1 KiB, 1 us]]}") ==
              "c.yaml:29:34: levels[0].curves.measured[1].ranks: 3; must be at least 2, and 2 for a message");
 }
