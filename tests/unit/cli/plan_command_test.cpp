@@ -208,9 +208,10 @@ BOOST_AUTO_TEST_CASE(one_stage_of_one_microbatch_is_simulated_as_it_is_estimated
 BOOST_AUTO_TEST_CASE(the_programs_of_a_plan_are_the_same_planned_and_read_back) {
   FreeJob job;
   for (const std::string planner : {"heuristic", "dp"}) {
-    const std::string with = "-n 4 --set parallel.planner=" + planner;
-    const auto planned = job.run("plan", with + " --full --program --out plan.yaml");
-    const auto read = job.run("plan", with + " --full --program --plan plan.yaml --out again.yaml");
+    // That planning goes on is said on the other stream, where it takes its time.
+    const std::string with = "-n 4 2>/dev/null --full --program --set parallel.planner=" + planner;
+    const auto planned = job.run("plan", with + " --out plan.yaml");
+    const auto read = job.run("plan", with + " --plan plan.yaml --out again.yaml");
     BOOST_TEST(planned.exit_code == 0, planned.output);
     BOOST_TEST(contains(planned.output, "\nstep: F0/0 "), planned.output);
     BOOST_TEST((planned.output == read.output));
