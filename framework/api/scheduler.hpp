@@ -26,7 +26,8 @@ struct Tasks {
   int index = 0;      ///< of this process among them
   int planned = 1;    ///< what the allocation was asked for
   int cpus_each = 0;  ///< processors asked for each; 0: not said
-  std::string how_to_start;  ///< the command that starts ranks so that they meet: "srun --mpi=pmix"
+  std::string how_to_start;                ///< the command that starts ranks so that they meet: "srun --mpi=pmix"
+  std::vector<std::string> switches = {};  ///< above this process's host, outermost first; empty: not said
 };
 
 class Scheduler {

@@ -5,11 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
 
 #include "framework/base/console.hpp"
+#include "framework/base/date.hpp"
 #include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/base/units.hpp"
@@ -20,6 +22,7 @@
 #include "framework/plugin/registry.hpp"
 #include "framework/runtime/comm_choice.hpp"
 #include "framework/runtime/comm_survey.hpp"
+#include "framework/runtime/job_cluster.hpp"
 #include "framework/storage/atomic_file.hpp"
 #include "framework/storage/hdf5_file.hpp"
 
@@ -138,6 +141,20 @@ Status examine(const JobArguments& arguments) {
   return Status::ok();
 }
 
+/// Later runs of `cluster: this-machine` on several hosts are planned with it.
+void keep_for_planning(const std::vector<SurveyedPair>& pairs, const std::string& comm) {
+  const auto between = network_of(pairs);
+  const std::string path = network_path();
+  if (!between || path.empty()) return;
+  NetworkFigures figures = *between;
+  figures.measured = fmt::format("{} over {}", date_of_today(), comm);
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  const Status kept = write_file_atomically(path, figures.to_yaml());
+  if (!kept.is_ok()) return print_err("note: not kept for planning: {}\n", kept.to_string());
+  print_line("kept", path + "; `cluster: this-machine` plans with it from now on");
+}
+
 /// What messages cost between the tasks of this job.
 Status examine_comm(const DoctorArguments& arguments) {
   constexpr int kMostPairs = 8;  // of a class
@@ -163,6 +180,7 @@ Status examine_comm(const DoctorArguments& arguments) {
                                   placement_text(hosts)));
   print_line("comm", text);
   print_out("{}", survey_text(pairs, hosts));
+  keep_for_planning(pairs, name);
   if (arguments.out.empty()) return Status::ok();
   ALTIPLANO_RETURN_IF_ERROR(check_output_files({{"--out", arguments.out}}, {}));
   ALTIPLANO_RETURN_IF_ERROR(write_file_atomically(arguments.out, survey_yaml(pairs, hosts, text)));

@@ -15,6 +15,7 @@
 #include "framework/launch/stop_signal.hpp"
 #include "framework/launch/task_ranks.hpp"
 #include "framework/runtime/job_data.hpp"
+#include "framework/runtime/job_placement.hpp"
 #include "framework/runtime/kernel_choice.hpp"
 #include "framework/runtime/output_folders.hpp"
 #include "framework/runtime/time_budget.hpp"
@@ -121,14 +122,14 @@ Status train_as_task(const TrainArguments& arguments, RankEnvironment environmen
     ALTIPLANO_ASSIGN(environment.end_time, run_end(config.options, found.allocation.end_time, started));
     ALTIPLANO_ASSIGN(const JobRequest request, job_request_of(environment, arguments.start.plan_file));
     ALTIPLANO_ASSIGN(job, prepare_for_ranks(std::move(config), request, num_hosts(environment.hosts)));
-    return job.plan.to_yaml();
+    return told_plan(job);
   };
   ALTIPLANO_ASSIGN(const FirstRanksWord word, hear_first_rank(*tasks.rendezvous, prepare_alone));
   if (!word.status.is_ok()) return said_by_first(environment, word.status, exit_code);
   if (environment.rank.value != 0) {
     ALTIPLANO_ASSIGN(JobConfig config, load_training_job(arguments.job, arguments.start, false));
     ALTIPLANO_ASSIGN(JobRequest request, job_request_of(environment, arguments.start.plan_file));
-    request.proved = ProvedPlan{word.text, environment.rank};
+    ALTIPLANO_ASSIGN(request.proved, plan_as_told(word.text, environment.rank));
     ALTIPLANO_ASSIGN(job, prepare_job(std::move(config), request));
   }
   return run_rank(arguments, job, environment, std::move(tasks.rendezvous), exit_code);

@@ -3,6 +3,7 @@
 #include "framework/base/text.hpp"
 #include "framework/cli/job_arguments.hpp"
 #include "framework/runtime/comm_choice.hpp"
+#include "framework/runtime/job_placement.hpp"
 #include "framework/runtime/kernel_choice.hpp"
 #include "framework/runtime/output_folders.hpp"
 #include "framework/runtime/trainer.hpp"
@@ -17,6 +18,7 @@ Result<Job> prepare_for_ranks(JobConfig config, const JobRequest& request, int n
   ALTIPLANO_ASSIGN(const std::string comm, choose_comm_backend(options, {request.num_ranks, num_hosts}));
   ALTIPLANO_RETURN_IF_ERROR(PluginRegistry::instance().comm(comm).status());
   ALTIPLANO_RETURN_IF_ERROR(check_can_write(options, request.num_ranks, RunFolder::kMade));
+  ALTIPLANO_RETURN_IF_ERROR(place_ranks(job, request.places));
   ALTIPLANO_RETURN_IF_ERROR(verify_programs(job.programs));
   job.is_proved = true;
   ALTIPLANO_ASSIGN(const KernelChoice kernels, choose_job_kernels(job, KernelStart::kResume));

@@ -10,7 +10,7 @@
 namespace altiplano {
 
 /// What can be refused is refused here, once, before a rank trains: plan, data, a missing checkpoint, folders that
-/// cannot be written. Prints notices, proves the plan and chooses the kernels.
+/// cannot be written. Prints notices, gives ranks their slots, proves the plan and chooses the kernels.
 Result<Job> prepare_for_ranks(JobConfig config, const JobRequest& request, int num_hosts);
 
 /// What the first rank has come to.

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "framework/api/comm.hpp"
+#include "framework/cluster/rank_places.hpp"
 
 namespace altiplano {
 
@@ -31,6 +32,7 @@ struct RankEnvironment {
   int64_t end_time = 0;                 ///< of a launched rank, in seconds since 1970; 0: no limit
   int terminal_columns = 0;             ///< 0: plain lines
   std::vector<std::string> hosts = {};  ///< of all ranks, by rank; empty: they share one
+  RankPlaces places = {};               ///< of all ranks; empty: they share one host
 };
 
 using EnvironmentLookup = std::function<std::optional<std::string>(const std::string& name)>;

@@ -51,15 +51,17 @@ int threads_of_task(const RankEnvironment& environment, const Tasks& tasks, Task
   return std::min(tasks.cpus_each, own);
 }
 
-Result<std::vector<std::string>> exchange_hosts(Rendezvous& rendezvous) {
-  ALTIPLANO_RETURN_IF_ERROR(rendezvous.put("launch/host", rendezvous.host()));
+/// The host last, as ranks call it among themselves.
+Result<std::vector<NetworkAddress>> exchange_addresses(Rendezvous& rendezvous, NetworkAddress address) {
+  address.push_back(rendezvous.host());
+  ALTIPLANO_RETURN_IF_ERROR(rendezvous.put("launch/address", join(address, "/")));
   ALTIPLANO_RETURN_IF_ERROR(rendezvous.fence(kMeetingDeadline));
-  std::vector<std::string> hosts;
+  std::vector<NetworkAddress> addresses;
   for (int rank = 0; rank < rendezvous.world_size(); ++rank) {
-    ALTIPLANO_ASSIGN(std::string host, rendezvous.get(RankId(rank), "launch/host"));
-    hosts.push_back(std::move(host));
+    ALTIPLANO_ASSIGN(const std::string text, rendezvous.get(RankId(rank), "launch/address"));
+    addresses.push_back(split(text, '/'));
   }
-  return hosts;
+  return addresses;
 }
 
 /// A process that nobody started beside others, in an allocation made for several.
@@ -98,7 +100,9 @@ Result<TaskRanks> meet_tasks(RankEnvironment& environment, const Variables& vari
   if (tasks.started > 1 && tasks.started != rendezvous.world_size())
     return invalid_argument("{} were started, PMIx knows {}; start all of them with one {}",
                             counted(tasks.started, "task"), rendezvous.world_size(), tasks.how_to_start);
-  ALTIPLANO_ASSIGN(environment.hosts, exchange_hosts(rendezvous));
+  ALTIPLANO_ASSIGN(const auto addresses, exchange_addresses(rendezvous, tasks.switches));
+  for (const NetworkAddress& address : addresses) environment.hosts.push_back(address.back());
+  if (num_hosts(environment.hosts) > 1) environment.places = RankPlaces::from_addresses(addresses);
   environment.rendezvous = "pmix";
   environment.job_id = job_id_of(rendezvous, variables);
   if (!variables.contains("OMP_NUM_THREADS")) environment.threads = threads_of_task(environment, tasks, ranks);

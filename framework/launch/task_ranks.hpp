@@ -18,8 +18,8 @@ struct TaskRanks {
   std::vector<std::string> notices;        ///< to print once
 };
 
-/// For a process without a launcher of ours. Sets rank, world size, hosts, job id and threads in `environment`; the
-/// rank also when it fails, so that one of them can speak for all. kInvalidArgument: tasks were started that cannot
+/// For a process without a launcher of ours. Sets rank, world size, hosts, places, job id and threads in `environment`;
+/// the rank also when it fails, so that one of them can speak for all. kInvalidArgument: tasks were started that cannot
 /// meet.
 Result<TaskRanks> meet_tasks(RankEnvironment& environment, const std::map<std::string, std::string>& variables);
 

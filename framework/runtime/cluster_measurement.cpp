@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "framework/base/date.hpp"
 #include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/cluster/presets.hpp"
@@ -23,13 +24,6 @@ constexpr std::chrono::minutes kTrialDeadline{10};  // others wait while one mea
 
 const char* precision_name(DType type) {
   return type == DType::kF32 ? "fp32" : to_string(type);
-}
-
-std::string date_of_today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  localtime_r(&now, &local);
-  return fmt::format("{:04}-{:02}-{:02}", local.tm_year + 1900, local.tm_mon + 1, local.tm_mday);
 }
 
 /// What one rank measures while the others sleep.

@@ -141,6 +141,17 @@ std::string survey_text(const std::vector<SurveyedPair>& pairs, const std::vecto
   return text;
 }
 
+std::optional<NetworkFigures> network_of(const std::vector<SurveyedPair>& pairs) {
+  for (const auto& [name, of_class] : by_class(pairs)) {
+    if (name != kBetween) continue;
+    NetworkFigures figures;
+    figures.latency = median_of(of_class.latencies);
+    figures.bandwidth = median_of(of_class.bandwidths);
+    return figures;
+  }
+  return std::nullopt;
+}
+
 std::string survey_yaml(const std::vector<SurveyedPair>& pairs, const std::vector<std::string>& hosts,
                         const std::string& comm) {
   std::string text = fmt::format("comm: \"{}\"\nmessage_bytes: {}\nclasses:\n", comm, kSurveyBytes);

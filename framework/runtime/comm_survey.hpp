@@ -1,11 +1,13 @@
 #pragma once
 // What messages between ranks cost: latency and bandwidth of pairs, by how far apart they are. For `altiplano doctor
 // --comm`; measured over the communicator that training would use.
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "framework/api/comm.hpp"
 #include "framework/base/units.hpp"
+#include "framework/cluster/network.hpp"
 
 namespace altiplano {
 
@@ -27,6 +29,8 @@ Result<std::vector<SurveyedPair>> survey_pairs(Communicator& comm, std::vector<S
 
 /// "within a host    0.9 us    5.1 GB/s    (2 pairs: ...)": a line per class.
 std::string survey_text(const std::vector<SurveyedPair>& pairs, const std::vector<std::string>& hosts);
+/// What planners want of it: the median between hosts; nothing where no pair was.
+std::optional<NetworkFigures> network_of(const std::vector<SurveyedPair>& pairs);
 /// YAML: connection, and per class its median latency in seconds and bandwidth in bytes per second, and its pairs.
 std::string survey_yaml(const std::vector<SurveyedPair>& pairs, const std::vector<std::string>& hosts,
                         const std::string& comm);

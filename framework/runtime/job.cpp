@@ -7,12 +7,10 @@
 
 #include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
-#include "framework/cluster/presets.hpp"
 #include "framework/config/job_values.hpp"
-#include "framework/cost/cluster_database.hpp"
-#include "framework/cost/profile_file.hpp"
 #include "framework/plan/degrees.hpp"
 #include "framework/plugin/registry.hpp"
+#include "framework/runtime/job_cluster.hpp"
 #include "framework/runtime/job_graph.hpp"
 #include "framework/runtime/job_plan.hpp"
 #include "framework/runtime/memory_saving.hpp"
@@ -128,7 +126,7 @@ Status check_given_plan_size(const Plan& plan, int num_ranks) {
 
 /// Planners look at the memory themselves; a plan from a file has not met this job's limit yet.
 Status check_given_plan_fits(const Job& job) {
-  ALTIPLANO_ASSIGN(const Bytes limit, memory_limit(job.config.options, job.cluster, job.num_ranks));
+  ALTIPLANO_ASSIGN(const Bytes limit, memory_limit(job.config.options, job.cluster, job.ranks_of_a_host));
   for (size_t s = 0; s < job.plan.stages.size(); ++s) {
     const Bytes peak = job.estimate.prediction.peak_memory[s];
     if (peak > limit)
@@ -207,12 +205,13 @@ void note_slow_precision(Job& job) {
 /// Of a launched rank: the launcher has planned, proved and estimated.
 Status take_proved_plan(Job& job, const JobRequest& request) {
   job.plan_was_given = !request.plan_file.empty();
+  job.binding = request.proved->binding;
+  if (job.binding.rank_of_slot.empty()) job.binding = Binding::identity(job.plan.num_slots());
   ALTIPLANO_RETURN_IF_ERROR(verify_plan(job.plan, *job.graph));
   ALTIPLANO_ASSIGN(job.timetable, build_timetable(job.plan));
   job.device->kernels().choose(job.plan.kernels);
-  ALTIPLANO_ASSIGN(Program program,
-                   lower_rank(*job.graph, job.plan, job.timetable, Binding::identity(job.plan.num_slots()),
-                              request.proved->rank, job.device->lowering()));
+  ALTIPLANO_ASSIGN(Program program, lower_rank(*job.graph, job.plan, job.timetable, job.binding, request.proved->rank,
+                                               job.device->lowering()));
   ALTIPLANO_RETURN_IF_ERROR(verify_program(program));
   job.programs.push_back(std::move(program));
   job.is_proved = true;
@@ -223,13 +222,13 @@ Status take_proved_plan(Job& job, const JobRequest& request) {
 Status lower_plan(Job& job, bool only_first_of_stage, LastLowered last) {
   ALTIPLANO_RETURN_IF_ERROR(verify_plan(job.plan, *job.graph));
   ALTIPLANO_ASSIGN(job.timetable, build_timetable(job.plan));
+  job.binding = Binding::identity(job.plan.num_slots());
   LoweringOptions options = job.device->lowering();
   options.only_first_of_stage = only_first_of_stage;
   if (last.plan == plan_itself(job.plan) && last.only_first_of_stage == only_first_of_stage) {
     job.programs = std::move(last.programs);
   } else {
-    ALTIPLANO_ASSIGN(job.programs,
-                     lower(*job.graph, job.plan, job.timetable, Binding::identity(job.plan.num_slots()), options));
+    ALTIPLANO_ASSIGN(job.programs, lower(*job.graph, job.plan, job.timetable, job.binding, options));
   }
   ALTIPLANO_ASSIGN(job.estimate, estimate_programs(*job.graph, job.plan, job.cluster, job.timetable, job.programs));
   if (job.plan_was_given) ALTIPLANO_RETURN_IF_ERROR(check_given_plan_fits(job));
@@ -285,22 +284,11 @@ Status find_plan(Job& job, const PlanningSizes& sizes, const JobRequest& request
   return Status::ok();
 }
 
-/// `cluster: this-machine` is what was measured of it, where something was.
-void use_measured_cluster(Job& job) {
-  if (job.config.options.get_string("cluster") != "this-machine") return;
-  const ClusterDatabase database = ClusterDatabase::read(profile_path(process_environment, "clusters.h5"));
-  if (!database.notice().empty())
-    job.notices.push_back(database.notice() + "; `altiplano profile --cluster FILE` makes it anew");
-  const MeasuredCluster* measured = database.find(job.device->machine());
-  if (measured == nullptr) return;
-  job.cluster = measured->cluster.resized(job.num_ranks);
-  job.figures = "measured on this machine " + measured->date;
-}
-
 Result<Job> prepare(JobConfig config, const JobRequest& request) {
   Job job;
   job.config = std::move(config);
   job.num_ranks = request.num_ranks;
+  job.ranks_of_a_host = most_ranks_of_a_host(request.places, request.num_ranks);
   const Options& options = job.config.options;
   ALTIPLANO_ASSIGN(auto ops, PluginRegistry::instance().ops());  // their kinds must be known before a model is built
   (void)ops;
@@ -314,13 +302,14 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
   ALTIPLANO_ASSIGN(TrainingGraph graph,
                    build_job_graph(options, batch.global, sequence, recomputed_by(job, is_planned)));
   job.graph = std::make_unique<TrainingGraph>(std::move(graph));
-  ALTIPLANO_ASSIGN(Cluster cluster, load_cluster(options.get_string("cluster")));
-  job.cluster = cluster.resized(request.num_ranks);
-  if (!request.needs_plan) return job;
+  if (!request.needs_plan) {
+    ALTIPLANO_RETURN_IF_ERROR(find_cluster(job, request));
+    return job;
+  }
 
   auto start = std::chrono::steady_clock::now();
   ALTIPLANO_ASSIGN(job.device, JobDevice::open(options, request.num_ranks, request.threads, job.graph->seed));
-  use_measured_cluster(job);
+  ALTIPLANO_RETURN_IF_ERROR(find_cluster(job, request));
   note_slow_precision(job);
   LastLowered last;
   if (request.proved) {
@@ -344,6 +333,7 @@ Result<JobRequest> job_request_of(const RankEnvironment& environment, const std:
   JobRequest request;
   request.num_ranks = environment.world_size;
   request.threads = environment.threads;
+  request.places = environment.places;
   request.plan_file = plan_file;
   request.takes_cached_plan = true;
   if (environment.plan.empty()) return request;

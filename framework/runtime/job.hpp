@@ -26,11 +26,14 @@ struct ConsideredPlan {
 struct Job {
   JobConfig config;
   int num_ranks = 1;
+  int ranks_of_a_host = 1;  ///< of the fullest
   std::unique_ptr<TrainingGraph> graph;
   Cluster cluster;
   /// "measured on this machine 2026-12-01"; empty: as the preset or file that the job names has them.
   std::string figures;
   Plan plan;
+  Binding binding;        ///< of the plan's slots to ranks
+  std::string placement;  ///< what that saves, for the log; empty: all ranks share a host
   Timetable timetable;
   std::shared_ptr<JobDevice> device;            ///< with the kernels of the programs; null without a plan
   std::vector<Program> programs;                ///< of all ranks, by rank; of a launched rank its own alone
@@ -47,6 +50,7 @@ struct Job {
 struct ProvedPlan {
   std::string text;
   RankId rank;
+  Binding binding = {};  ///< empty: ranks are on the slots of their number
 };
 
 struct JobRequest {
@@ -59,6 +63,7 @@ struct JobRequest {
   /// The first rank of every stage speaks for all: `programs` holds those alone, memory is theirs. For what is only
   /// shown, of many ranks.
   bool only_first_of_stage = false;
+  RankPlaces places = {};          ///< of the ranks; empty: they share one host
   bool takes_cached_plan = false;  ///< one that an equal job has found before (plan_cache.hpp), instead of planning
 };
 

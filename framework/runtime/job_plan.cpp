@@ -18,11 +18,11 @@ std::string plan_itself(Plan plan) {
   return plan.to_yaml();
 }
 
-Result<Bytes> memory_limit(const Options& options, const Cluster& cluster, int num_ranks) {
+Result<Bytes> memory_limit(const Options& options, const Cluster& cluster, int ranks_of_a_host) {
   ALTIPLANO_ASSIGN(auto from_job, memory_per_rank(options));
   if (from_job) return *from_job;
   if (cluster.name != "this-machine") return cluster.device.memory;
-  return Bytes(static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) / num_ranks);
+  return Bytes(static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) / ranks_of_a_host);
 }
 
 namespace {
@@ -91,7 +91,7 @@ struct Question {
 Result<std::unique_ptr<Question>> question_of(const Job& job, const PlanningSizes& sizes,
                                               std::vector<ConsideredPlan>& noted, LastLowered& last) {
   const Options& options = job.config.options;
-  ALTIPLANO_ASSIGN(const Bytes memory, memory_limit(options, job.cluster, job.num_ranks));
+  ALTIPLANO_ASSIGN(const Bytes memory, memory_limit(options, job.cluster, job.ranks_of_a_host));
   auto question = std::make_unique<Question>();
   question->services = services_for(job, *job.device, sizes.only_first_of_stage, memory, {noted, last});
   PlanRequest& request = question->request;

@@ -26,7 +26,7 @@ struct PlanningSizes {
 std::string plan_itself(Plan plan);
 
 /// What one rank may use: the job file's figure, else the cluster's; for this machine what it really has.
-Result<Bytes> memory_limit(const Options& options, const Cluster& cluster, int num_ranks);
+Result<Bytes> memory_limit(const Options& options, const Cluster& cluster, int ranks_of_a_host);
 
 /// Asks the planners for job.plan, of job.graph, with open ZeRO stages at their default and no open recomputation.
 /// `zero`: the stage, where the job file leaves it open. `wants_advice`: a refusal names the smallest change that fits.

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <set>
 
 #include "framework/base/console.hpp"
+#include "framework/base/date.hpp"
 #include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
 #include "framework/checkpoint/restore.hpp"
@@ -130,13 +130,6 @@ double median_ratio(const Candidate& candidate, const Candidate& first) {
   for (size_t i = 0; i < std::min(candidate.seconds.size(), first.seconds.size()); ++i)
     ratios.push_back(candidate.seconds[i] / first.seconds[i]);
   return median_of(std::move(ratios));
-}
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  localtime_r(&now, &local);
-  return fmt::format("{:04}-{:02}-{:02}", local.tm_year + 1900, local.tm_mon + 1, local.tm_mday);
 }
 
 /// Measures what is missing and says so when that takes a while.
@@ -265,7 +258,7 @@ Result<std::vector<FormedKernel>> formed_kernels(Device& device, const std::vect
 
 Result<KernelMeasurement> measure_forms(Device& device, const FormedKernel& kernel, const std::string& machine) {
   ALTIPLANO_ASSIGN(const std::vector<Candidate> candidates, FormRace(device, kernel).run());
-  KernelMeasurement m{machine, kernel.forms.shape, {}, candidates.front().form, INT64_MAX, today()};
+  KernelMeasurement m{machine, kernel.forms.shape, {}, candidates.front().form, INT64_MAX, date_of_today()};
   double best = kClearlyFaster;
   for (const Candidate& candidate : candidates) {
     const auto [fastest, slowest] = std::ranges::minmax(candidate.seconds);

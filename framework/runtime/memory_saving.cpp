@@ -103,7 +103,7 @@ class MemorySaving {
   /// Of each stage the first layers, as few as fit: theirs is what would be kept the longest. What a stage holds is its
   /// own affair, so one try halves what is open of all stages.
   Status recompute_fewest() {
-    ALTIPLANO_ASSIGN(const Bytes limit, memory_limit(job_.config.options, job_.cluster, job_.num_ranks));
+    ALTIPLANO_ASSIGN(const Bytes limit, memory_limit(job_.config.options, job_.cluster, job_.ranks_of_a_host));
     const Plan full = job_.plan;
     std::vector<size_t> least(full.stages.size(), 0), most;  // of each stage: fewer do not fit; so many do
     for (const PlanStage& stage : full.stages) most.push_back(stage.recompute.size());

@@ -48,7 +48,7 @@ std::string key_of(const Job& job, const PlanningSizes& sizes) {
   parts.push_back(fmt::format("cluster {:016x}, {} ranks", job.cluster.fingerprint(), job.num_ranks));
   parts.push_back(fmt::format("batch {} {} {}, sequence {}, previews {}", sizes.batch.global, sizes.batch.micro,
                               sizes.batch.accumulation, sizes.sequence, sizes.only_first_of_stage));
-  if (auto memory = memory_limit(options, job.cluster, job.num_ranks); memory.is_ok())
+  if (auto memory = memory_limit(options, job.cluster, job.ranks_of_a_host); memory.is_ok())
     parts.push_back(fmt::format("memory {}", memory->value));
   const Options parallel = options.section("parallel");
   for (const OptionRecord& record : parallel.records())

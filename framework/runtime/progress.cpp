@@ -23,6 +23,7 @@ std::string banner_text(const Job& job, const BannerFacts& facts) {
   text += fmt::format("batch     {} = micro {} x accumulate {} x data {}   plan  {}   ({} in {}, verified)\n",
                       plan.global_batch, plan.microbatch, plan.num_microbatches, plan.data_degree(), plan_summary(plan),
                       job.plan_was_given ? "read" : "planned", to_string(job.planning_time));
+  if (!job.placement.empty()) text += fmt::format("placement {}\n", job.placement);
   text += fmt::format("memory    {} on the fullest rank predicted            checkpoints  {}, at most {} each, {} free",
                       to_string(peak), facts.checkpoint_directory, to_string(facts.checkpoint_bytes),
                       to_string(facts.free_bytes));

@@ -23,8 +23,7 @@ Result<std::unique_ptr<RankModel>> RankModel::open(const Job& job, const RankEnv
 Status RankModel::lower_again(const RankEnvironment& environment) {
   LoweringOptions lowering = device_->lowering();
   lowering.fetch_logits = true;
-  ALTIPLANO_ASSIGN(auto programs,
-                   lower(*job_.graph, job_.plan, job_.timetable, Binding::identity(job_.plan.num_slots()), lowering));
+  ALTIPLANO_ASSIGN(auto programs, lower(*job_.graph, job_.plan, job_.timetable, job_.binding, lowering));
   ALTIPLANO_RETURN_IF_ERROR(verify_programs(programs));
   program_ = std::move(programs[environment.rank.index()]);
   return Status::ok();

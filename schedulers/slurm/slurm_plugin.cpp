@@ -107,6 +107,22 @@ Result<int> planned_tasks(const Environment& environment) {
   return nodes * tasks;
 }
 
+/// "spine.leaf1.n1" of the pattern "switch.switch.node": names up to the host, which may hold dots itself.
+std::vector<std::string> switches_of(const Environment& environment) {
+  const auto address = first_of(environment, {"SLURM_TOPOLOGY_ADDR"});
+  const auto pattern = first_of(environment, {"SLURM_TOPOLOGY_ADDR_PATTERN"});
+  std::vector<std::string> switches;
+  if (!address || !pattern) return switches;
+  size_t begin = 0;
+  for (auto levels = std::ranges::count(pattern->text, '.'); levels > 0; --levels) {
+    const size_t end = address->text.find('.', begin);
+    if (end == std::string::npos) return {};
+    switches.push_back(address->text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return switches;
+}
+
 /// srun alone sets a step's number; that of salloc's own shell is no step of tasks.
 bool is_in_step(const Environment& environment) {
   constexpr const char* kInteractiveStep = "4294967290";
@@ -146,6 +162,7 @@ class Slurm final : public Scheduler {
       const bool is_told = first_of(environment, {"SLURM_STEP_NUM_TASKS"}).has_value();
       ALTIPLANO_ASSIGN(tasks.started, count_of(environment, is_told ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS", 1));
       ALTIPLANO_ASSIGN(tasks.index, count_of(environment, "SLURM_PROCID", 0));
+      tasks.switches = switches_of(environment);
       return tasks;
     } catch (const std::exception& e) {
       return runtime_failure("scheduler slurm: {}", e.what());

@@ -3,6 +3,7 @@
 #include "tests/support/invariance.hpp"
 
 #include <algorithm>
+#include <random>
 #include <set>
 
 #include "tests/support/covering_array.hpp"
@@ -165,6 +166,23 @@ BOOST_AUTO_TEST_CASE(stages_with_different_tensor_degrees_train_as_one_rank) {
       BOOST_TEST(off.empty(), plan.to_yaml() << off);
     }
   }
+}
+
+// Who takes which slot is the allocation's affair.
+BOOST_AUTO_TEST_CASE(slots_on_any_ranks_train_as_one_rank) {
+  std::mt19937_64 random(5);
+  for (int zero : {0, 1, 3})
+    for (Degrees degrees : {Degrees{2, 2, 2}, {3, 1, 2}, {1, 2, 3}}) {
+      PlanCase c;
+      c.degrees = degrees;
+      c.zero = degrees.data > 1 ? zero : 0;
+      TrainOptions options;
+      options.steps = 2;
+      options.validate = true;
+      options.binding = Binding::identity(degrees.num_ranks());
+      std::ranges::shuffle(options.binding.rank_of_slot, random);
+      check_invariant(c, options);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(the_same_plan_twice_gives_the_same_bits) {

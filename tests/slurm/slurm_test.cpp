@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
 
 #include "framework/base/text.hpp"
 #include "tests/support/job_folder.hpp"
@@ -206,6 +207,66 @@ done)");
   BOOST_TEST(starts == 5, result.output);
 }
 
+// Tasks dealt out in turn put tensor groups across hosts, and lists out of order put neighbours under other switches.
+BOOST_AUTO_TEST_CASE(slots_go_to_ranks_as_hosts_and_switches_have_them_and_train_as_one_rank_does) {
+  const JobFolder job;
+  const std::string exact = "train.precision=fp64 device.kind=reference ";
+  job.launch(1, "one", exact + degrees_text(1, 1, 1));
+  const auto train = [&](const std::string& run, const std::string& ranks, const std::string& settings) {
+    std::string command = "srun --mpi=pmix " + ranks + " $ALTIPLANO train -c job.yaml --set run.dir=" + run;
+    for (const std::string& setting : split(exact + settings, ' '))
+      if (!setting.empty()) command += " --set " + setting;
+    const auto result = cluster().run(job, command);
+    BOOST_REQUIRE_MESSAGE(result.exit_code == 0, result.output);
+    check_equal_to_one_rank(job, run, 1e-9, 1e-9);
+    return result;
+  };
+  const auto dealt = train("dealt", "-N2 -n4 -m arbitrary -w n1,n2,n1,n2", degrees_text(2, 2, 1));
+  BOOST_TEST(mentions(dealt, "placement 4 ranks on 2 hosts under 1 switch"), dealt.output);
+  BOOST_TEST(mentions(dealt, " between hosts (with ranks in their order "), dealt.output);
+  const auto listed = train("listed", "-N4 -n4 -m arbitrary -w n1,n3,n2,n4", degrees_text(1, 1, 4));
+  BOOST_TEST(mentions(listed, "placement 4 ranks on 4 hosts under 2 switches"), listed.output);
+  BOOST_TEST(mentions(listed, " of it between switches (with ranks in their order "), listed.output);
+}
+
+namespace {
+
+/// What the cards of two nodes have sent so far.
+double sent_bytes() {
+  double sum = 0;
+  for (const char* node : {"n1", "n2"}) {
+    const std::string text = cluster().on_node(node, "cat /proc/net/dev").output;
+    std::istringstream fields(text.substr(text.find("eth0:") + 5));
+    double number = 0;
+    for (int column = 0; column < 9; ++column) fields >> number;  // eight of what was received come first
+    sum += number;
+  }
+  return sum;
+}
+
+}  // namespace
+
+// The difference of two runs leaves out what starting, saving and Slurm itself send.
+BOOST_AUTO_TEST_CASE(network_cards_send_what_the_placement_says_of_a_step) {
+  const JobFolder job;
+  double sent[2] = {0, 0}, said = 0;
+  const int steps[2] = {5, 45};
+  for (int run : {0, 1}) {
+    const double before = sent_bytes();
+    const auto result = cluster().run(
+        job, fmt::format("srun --mpi=pmix -N2 -n4 $ALTIPLANO train -c job.yaml --set run.dir=run{} --set "
+                         "train.max_steps={} --set parallel.tensor_parallel_size=2 --set parallel.data_parallel_size=2",
+                         run, steps[run]));
+    BOOST_REQUIRE_MESSAGE(result.exit_code == 0, result.output);
+    sent[run] = sent_bytes() - before;
+    const size_t at = result.output.find("a step sends ");
+    BOOST_REQUIRE_MESSAGE(at != std::string::npos, result.output);
+    said = std::atof(result.output.c_str() + at + 13) *
+           (result.output.find(" MiB between hosts", at) < at + 22 ? 1 << 20 : 1 << 10);
+  }
+  BOOST_TEST((sent[1] - sent[0]) / (steps[1] - steps[0]) == said, boost::test_tools::tolerance(0.05));
+}
+
 BOOST_AUTO_TEST_CASE(tasks_that_cannot_meet_stop_at_once_and_train_nothing) {
   const JobFolder job;
   const auto result = cluster().run(job, "srun --mpi=none -N2 -n4 $ALTIPLANO train -c job.yaml --set run.dir=run", 20);
@@ -287,13 +348,23 @@ BOOST_AUTO_TEST_CASE(a_network_device_that_is_not_there_is_refused_with_those_th
 
 BOOST_AUTO_TEST_CASE(doctor_measures_what_messages_cost_within_and_between_hosts) {
   const JobFolder job;
-  const auto result = cluster().run(
-      job, "srun --mpi=pmix -N4 --ntasks-per-node=2 $ALTIPLANO doctor --comm --out comm.yaml && cat comm.yaml");
+  const auto result = cluster().run(job, R"(export XDG_CACHE_HOME=$PWD/cache
+srun --mpi=pmix -N4 --ntasks-per-node=2 $ALTIPLANO doctor --comm --out comm.yaml && cat comm.yaml cache/altiplano/network.yaml)");
   BOOST_TEST(result.exit_code == 0, result.output);
   for (const char* words :
        {"comm      comm/ucx: shared memory within 4 hosts, UCX (eth0) between them\n", "within a host ", "4 pairs, ",
-        "between hosts ", "6 pairs, ", "- name: within a host\n", "- {ranks: [0, 2], hosts: [n1, n2], latency: "})
+        "between hosts ", "6 pairs, ", "- name: within a host\n", "- {ranks: [0, 2], hosts: [n1, n2], latency: ",
+        "cache/altiplano/network.yaml; `cluster: this-machine` plans with it from now on\n", " over comm/ucx\"\n"})
     BOOST_TEST(mentions(result, words), "'" << words << "' not in: " << result.output);
+  const std::string train =
+      "srun --mpi=pmix -N2 -n2 $ALTIPLANO train -c job.yaml --set run.dir=run --set parallel.data_parallel_size=2 "
+      "--set train.max_steps=1 --resume none";
+  const std::string note = "note: the network between hosts was not measured, and is planned with as 1.1 GB/s; ";
+  const auto measured = cluster().run(job, "XDG_CACHE_HOME=$PWD/cache " + train);
+  BOOST_TEST(measured.exit_code == 0, measured.output);
+  BOOST_TEST(!mentions(measured, note), measured.output);
+  const auto assumed = cluster().run(job, "XDG_CACHE_HOME=$PWD/empty " + train);
+  BOOST_TEST(mentions(assumed, note), assumed.output);
 }
 
 BOOST_AUTO_TEST_CASE(the_example_script_runs_as_it_stands_and_saves_requeues_and_goes_on_when_it_is_signalled) {

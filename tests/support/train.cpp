@@ -62,7 +62,9 @@ Result<std::vector<Program>> lower_all(const TrainingGraph& graph, const Plan& p
     ALTIPLANO_ASSIGN(Kernel * kernel, kernels.get(program, instruction));
     return kernel->workspace_bytes();
   };
-  return lower(graph, plan, make_timetable(plan), Binding::identity(plan.num_slots()), lowering);
+  const bool is_bound = !options.binding.rank_of_slot.empty();
+  return lower(graph, plan, make_timetable(plan), is_bound ? options.binding : Binding::identity(plan.num_slots()),
+               lowering);
 }
 
 std::unique_ptr<InputSource> input_of(const TrainingGraph& graph, const TrainOptions& options, int64_t step) {

@@ -30,6 +30,7 @@ struct TrainOptions {
   double learning_rate = 1e-2, clip = 1.0;
   int threads = 1;
   bool processes = false;     ///< ranks are forked processes; needs a comm between processes. Closures run in the child
+  Binding binding = {};       ///< of slots to ranks; empty: in their order
   bool validate = false;      ///< one validation after the last step, on the input of step 1'000'000
   bool fetch_logits = false;  ///< of the validation's last microbatch
   /// Changes a rank's program before it runs: seeded faults.

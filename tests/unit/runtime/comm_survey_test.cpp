@@ -37,6 +37,9 @@ BOOST_AUTO_TEST_CASE(a_survey_is_a_table_for_people_and_yaml_for_programs) {
              "pairs                latency     bandwidth   measured\n"
              "within a host         0.9 us     5.12 GB/s   1 pair, 5.12 to 5.12 GB/s; the first 0 of n1 and 1 of n1\n"
              "between hosts        17.3 us     1.50 GB/s   1 pair, 1.50 to 1.50 GB/s; the first 0 of n1 and 2 of n2\n");
+  BOOST_TEST(network_of(pairs)->latency == 17.34e-6);
+  BOOST_TEST(network_of(pairs)->bandwidth == 1.5e9);
+  BOOST_TEST(!network_of({pairs[0]}).has_value());
   BOOST_TEST(
       survey_yaml(pairs, hosts, "comm/ucx") ==
       "comm: \"comm/ucx\"\nmessage_bytes: 4194304\nclasses:\n"

@@ -1,6 +1,7 @@
 // scheduler/slurm, asked as launch asks it: with an environment.
 #include <boost/test/unit_test.hpp>
 
+#include "framework/base/text.hpp"
 #include "framework/plugin/registry.hpp"
 
 using namespace altiplano;
@@ -195,6 +196,21 @@ BOOST_AUTO_TEST_CASE(a_task_of_srun_knows_how_many_were_started_with_it) {
   environment["SLURM_PROCID"] = "0";
   BOOST_TEST(tasks_of(environment).started == 1);
   BOOST_TEST(tasks_of(environment).planned == 4);
+}
+
+BOOST_AUTO_TEST_CASE(the_switches_above_a_task_are_those_of_its_address) {
+  auto environment = job("n[1-2]", "2(x2)");
+  environment["SLURM_STEP_ID"] = "0";
+  BOOST_TEST(tasks_of(environment).switches.empty());
+  environment["SLURM_TOPOLOGY_ADDR"] = "spine.leaf1.n1.cluster.local";
+  BOOST_TEST(tasks_of(environment).switches.empty());
+  environment["SLURM_TOPOLOGY_ADDR_PATTERN"] = "switch.switch.node";
+  BOOST_TEST(join(tasks_of(environment).switches, " ") == "spine leaf1");
+  environment["SLURM_TOPOLOGY_ADDR_PATTERN"] = "node";
+  BOOST_TEST(tasks_of(environment).switches.empty());
+  environment["SLURM_TOPOLOGY_ADDR"] = "n1";
+  environment["SLURM_TOPOLOGY_ADDR_PATTERN"] = "switch.switch.node";
+  BOOST_TEST(tasks_of(environment).switches.empty());
 }
 
 BOOST_AUTO_TEST_CASE(planned_tasks_are_known_without_ntasks) {
