@@ -238,6 +238,16 @@ void parse_into(const std::string& text, YamlDocument& document) {
   }
 }
 
+/// Within {} and [] the brace of ${NAME} opens a map.
+std::string hint_at_variable(const std::string& text, int line) {
+  size_t begin = 0;
+  for (int i = 0; i < line && begin != std::string::npos; ++i) begin = text.find('\n', begin + (i > 0 ? 1 : 0));
+  if (begin == std::string::npos) return "";
+  const size_t end = text.find('\n', begin + 1);
+  const bool has_variable = text.substr(begin, end - begin).find("${") != std::string::npos;
+  return has_variable ? "; inside {} or [] a value with ${NAME} must be quoted" : "";
+}
+
 }  // namespace
 
 YamlDocument parse_yaml(const std::string& raw) {
@@ -249,7 +259,8 @@ YamlDocument parse_yaml(const std::string& raw) {
     try {
       parse_into(text, document);
     } catch (const YAML::Exception& error) {
-      document.problems.push_back({error.mark.line + 1, error.mark.column + 1, "not valid YAML: " + error.msg});
+      document.problems.push_back({error.mark.line + 1, error.mark.column + 1,
+                                   "not valid YAML: " + error.msg + hint_at_variable(text, error.mark.line)});
     }
   }
   if (!document.root) document.root = std::make_shared<YamlNode>();

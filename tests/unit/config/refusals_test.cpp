@@ -28,6 +28,8 @@ std::vector<Wrong> syntax_mistakes() {
       {"tab after the colon", "data:\n  seed:\t1\n",
        "job.yaml:7:8: tab between words; use spaces, or quotes around a text with a tab"},
       {"open bracket", "optimizer: {betas: [0.9, 0.95}\n", "job.yaml:6:30: not valid YAML: illegal flow end"},
+      {"variable among braces", "run: {dir: ${X}/y}\n",
+       "job.yaml:6:13: not valid YAML: end of map flow not found; inside {} or [] a value with ${NAME} must be quoted"},
       {"tag", "data: {seed: !!int 1}\n", "job.yaml:6:14: YAML tags are not used here (tag:yaml.org,2002:int)"},
       {"two documents", "---\ndata: {seed: 1}\n", "job.yaml:7:1: a second YAML document; one file holds one document"},
       {"list as key", "[a, b]: 1\n", "job.yaml:6:1: a key must be a word"},
