@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <span>
 
 #include "framework/conformance/comm_checks.hpp"
 
@@ -29,39 +30,76 @@ int64_t size_of_tag(uint64_t tag) {
   return kSizes[tag % 7];
 }
 
+/// Where messages lie: plain memory, the communicator's where it has such, or by turns.
+class MessageMemory {
+ public:
+  /// Room for `bytes` in all.
+  MessageMemory(Communicator& comm, Buffers buffers, int64_t bytes)
+      : comm_(comm), buffers_(buffers), plain_(static_cast<size_t>(bytes)) {
+    if (buffers != Buffers::kPlain)
+      registered_ = static_cast<uint8_t*>(comm.allocate_registered(std::max<int64_t>(bytes, 1)));
+  }
+  ~MessageMemory() {
+    if (registered_ != nullptr) comm_.free_registered(registered_);
+  }
+  MessageMemory(const MessageMemory&) = delete;
+  MessageMemory& operator=(const MessageMemory&) = delete;
+
+  std::span<uint8_t> take(int64_t bytes) {
+    const bool is_plain = registered_ == nullptr || (buffers_ == Buffers::kMixed && ++taken_ % 2 == 0);
+    uint8_t* const at = (is_plain ? plain_.data() : registered_) + used_;
+    used_ += bytes;
+    return {at, static_cast<size_t>(bytes)};
+  }
+
+ private:
+  Communicator& comm_;
+  const Buffers buffers_;
+  std::vector<uint8_t> plain_;
+  uint8_t* registered_ = nullptr;
+  int64_t used_ = 0;
+  int taken_ = 0;
+};
+
+bool is_equal(std::span<const uint8_t> a, std::span<const uint8_t> b) {
+  return std::ranges::equal(a, b);
+}
+
 /// All pairs exchange `tags` messages, each side in its own random order of tags.
-Status exchange_shuffled(Communicator& comm, int tags) {
+Status exchange_shuffled(Communicator& comm, int tags, Buffers buffers = Buffers::kPlain) {
   const int me = comm.rank().value;
   std::mt19937 random(static_cast<unsigned>(me + 1));
   std::vector<uint64_t> order(static_cast<size_t>(tags));
   std::iota(order.begin(), order.end(), 0u);
-  std::vector<std::vector<uint8_t>> sent, received;
+  int64_t all = 0;
+  for (uint64_t tag : order) all += size_of_tag(tag) * comm.world_size();
+  MessageMemory sent(comm, buffers, all), received(comm, buffers, all);
+  std::vector<std::span<uint8_t>> got;
   std::vector<std::pair<int, uint64_t>> what;
   std::vector<Event> events;
-  sent.reserve(static_cast<size_t>(tags * comm.world_size()));
-  received.reserve(sent.capacity());
   for (int peer = 0; peer < comm.world_size(); ++peer) {
     std::shuffle(order.begin(), order.end(), random);
     for (uint64_t tag : order) {
-      sent.push_back(content(me, peer, tag, size_of_tag(tag)));
+      const auto message = sent.take(size_of_tag(tag));
+      std::ranges::copy(content(me, peer, tag, size_of_tag(tag)), message.begin());
       ALTIPLANO_ASSIGN(const Event event,
-                       comm.send(RankId(peer), tag, sent.back().data(), size_of_tag(tag), StreamKind::kTransfer, {}));
+                       comm.send(RankId(peer), tag, message.data(), size_of_tag(tag), StreamKind::kTransfer, {}));
       events.push_back(event);
     }
   }
   for (int peer = comm.world_size(); peer-- > 0;) {
     std::shuffle(order.begin(), order.end(), random);
     for (uint64_t tag : order) {
-      received.emplace_back(static_cast<size_t>(size_of_tag(tag)));
+      got.push_back(received.take(size_of_tag(tag)));
       what.emplace_back(peer, tag);
-      ALTIPLANO_ASSIGN(const Event event, comm.recv(RankId(peer), tag, received.back().data(), size_of_tag(tag),
-                                                    StreamKind::kTransfer, {}));
+      ALTIPLANO_ASSIGN(const Event event,
+                       comm.recv(RankId(peer), tag, got.back().data(), size_of_tag(tag), StreamKind::kTransfer, {}));
       events.push_back(event);
     }
   }
   ALTIPLANO_RETURN_IF_ERROR(wait_all(comm, events, true));
-  for (size_t i = 0; i < received.size(); ++i)
-    if (received[i] != content(what[i].first, me, what[i].second, size_of_tag(what[i].second)))
+  for (size_t i = 0; i < got.size(); ++i)
+    if (!is_equal(got[i], content(what[i].first, me, what[i].second, size_of_tag(what[i].second))))
       return broken("rank {} got tag {} of rank {} wrong", me, what[i].second, what[i].first);
   return Status::ok();
 }
@@ -77,33 +115,50 @@ Status check_shuffled(CommBackend& backend, RanksAre ranks_are) {
   return Status::ok();
 }
 
+/// Memory that peers may reach, used anew for a second round.
+Status check_registered_messages(CommBackend& backend, RanksAre ranks_are) {
+  for (Buffers buffers : {Buffers::kRegistered, Buffers::kMixed})
+    ALTIPLANO_RETURN_IF_ERROR(run_on(3, backend, ranks_are, patient_options(), [&](Communicator& c) -> Status {
+      ALTIPLANO_RETURN_IF_ERROR(exchange_shuffled(c, 42, buffers));
+      return exchange_shuffled(c, 21, buffers);
+    }));
+  return Status::ok();
+}
+
 /// More messages of one tag than any eager window holds, small and large mixed.
-Status exchange_in_order(Communicator& comm) {
+Status exchange_in_order(Communicator& comm, Buffers buffers) {
   constexpr int kMessages = 400;
+  const auto bytes_of = [](int i) { return i % 3 == 0 ? int64_t{2000} : int64_t{16}; };
   const RankId peer(1 - comm.rank().value);
-  std::vector<std::vector<int32_t>> sent, got;
+  MessageMemory sent(comm, buffers, kMessages * 2000), received(comm, buffers, kMessages * 2000);
+  std::vector<std::span<uint8_t>> got;
   std::vector<Event> events;
   for (int i = 0; i < kMessages; ++i) {
-    sent.emplace_back(i % 3 == 0 ? 500u : 4u, i);
-    got.emplace_back(sent.back().size(), -1);
-  }
-  const auto bytes = [](const std::vector<int32_t>& message) { return static_cast<int64_t>(message.size() * 4); };
-  for (auto& message : sent) {
-    ALTIPLANO_ASSIGN(const Event e, comm.send(peer, 9, message.data(), bytes(message), StreamKind::kTransfer, {}));
+    const auto message = sent.take(bytes_of(i));
+    std::ranges::fill(message, static_cast<uint8_t>(i));
+    ALTIPLANO_ASSIGN(const Event e, comm.send(peer, 9, message.data(), bytes_of(i), StreamKind::kTransfer, {}));
     events.push_back(e);
   }
-  for (auto& message : got) {
-    ALTIPLANO_ASSIGN(const Event e, comm.recv(peer, 9, message.data(), bytes(message), StreamKind::kTransfer, {}));
+  for (int i = 0; i < kMessages; ++i) {
+    got.push_back(received.take(bytes_of(i)));
+    ALTIPLANO_ASSIGN(const Event e, comm.recv(peer, 9, got.back().data(), bytes_of(i), StreamKind::kTransfer, {}));
     events.push_back(e);
   }
   ALTIPLANO_RETURN_IF_ERROR(wait_all(comm, events));
-  return got == sent ? Status::ok() : broken("messages of one tag overtook each other");
+  for (int i = 0; i < kMessages; ++i)
+    if (!std::ranges::all_of(got[static_cast<size_t>(i)],
+                             [&](uint8_t byte) { return byte == static_cast<uint8_t>(i); }))
+      return broken("messages of one tag overtook each other");
+  return Status::ok();
 }
 
 Status check_order(CommBackend& backend, RanksAre ranks_are) {
   CommOptions options = patient_options();
   options.chunk_bytes = 256;
-  return run_on(2, backend, ranks_are, options, exchange_in_order);
+  for (Buffers buffers : {Buffers::kPlain, Buffers::kMixed})
+    ALTIPLANO_RETURN_IF_ERROR(
+        run_on(2, backend, ranks_are, options, [&](Communicator& c) { return exchange_in_order(c, buffers); }));
+  return Status::ok();
 }
 
 Status exchange_large(Communicator& comm) {
@@ -176,6 +231,7 @@ Status check_reconnect(CommBackend& backend, RanksAre ranks_are) {
 std::vector<Check> comm_message_checks() {
   return {
       comm_check("messages of many tags and sizes arrive whatever the order of calls", check_shuffled),
+      comm_check("messages of memory that the communicator allocated arrive", check_registered_messages),
       comm_check("messages of one tag arrive in the order they were sent", check_order),
       comm_check("large messages cross in both directions at once", check_large),
       comm_check("a message waits for the events it comes after", check_message_waits),

@@ -1,4 +1,5 @@
 // Large messages between ranks that make progress in their calls only.
+#include <algorithm>
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <thread>
@@ -47,7 +48,39 @@ bool is_received_while_the_sender_works(CommBackend& backend, int messages) {
   return in_time;
 }
 
+/// Rank 1 sends what peers reach and calls nothing more until rank 0 has it.
+Status fetch_while_the_sender_is_away(Communicator& comm, std::atomic<bool>& is_fetched) {
+  auto* const data = static_cast<char*>(comm.allocate_registered(kBytes));
+  if (data == nullptr) return runtime_failure("no registered memory");
+  std::fill_n(data, kBytes, static_cast<char>(7 * comm.rank().value));
+  Status done = Status::ok();
+  if (comm.rank().value == 0) {
+    ALTIPLANO_ASSIGN(const Event got, comm.recv(RankId(1), 7, data, kBytes, StreamKind::kTransfer, {}));
+    done = comm.wait(got);
+    is_fetched = true;
+    if (done.is_ok() && !std::all_of(data, data + kBytes, [](char c) { return c == 7; }))
+      done = runtime_failure("it arrived changed");
+  } else {
+    ALTIPLANO_ASSIGN(const Event sent, comm.send(RankId(0), 7, data, kBytes, StreamKind::kTransfer, {}));
+    while (!is_fetched) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    done = comm.wait(sent);
+  }
+  comm.free_registered(data);
+  return done;
+}
+
 }  // namespace
+
+BOOST_AUTO_TEST_CASE(a_large_message_that_its_receiver_reaches_needs_its_sender_no_more) {
+  for (CommBackend* backend : comm_backends()) {
+    if ((backend->capabilities() & kCommWithinProcess) == 0) continue;
+    std::atomic<bool> is_fetched = false;
+    const auto body = [&](Communicator& comm) { return fetch_while_the_sender_is_away(comm, is_fetched); };
+    const Status status = conformance::first_failure(
+        conformance::run_backend_all(2, *backend, {}, body, conformance::RanksAre::kThreads));
+    BOOST_TEST(status.is_ok(), status.to_string());
+  }
+}
 
 // A loaded machine may keep rank 0 from running for longer than a sender is patient; not for half a minute.
 BOOST_AUTO_TEST_CASE(a_large_message_that_is_waited_for_arrives_although_its_sender_goes_on_working) {

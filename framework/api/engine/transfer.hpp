@@ -24,10 +24,12 @@ struct Transfer {
   TransferOwner* owner = nullptr;
 
   // The carrier's.
-  int64_t moved = 0;        ///< bytes so far
-  uint64_t receive = 0;     ///< the receiver's name for it, both sides
-  bool ready_sent = false;  ///< receives
-  bool is_matched = false;  ///< receives: the peer has sent it
+  int64_t moved = 0;          ///< bytes so far
+  uint64_t receive = 0;       ///< the receiver's name for it, both sides
+  uint64_t offer = 0;         ///< sends: the sender's name for what the receiver fetches; 0: it is sent
+  bool is_asked_for = false;  ///< sends: a receive for it waits
+  bool ready_sent = false;    ///< receives
+  bool is_matched = false;    ///< receives: the peer has sent it
   bool is_done = false;
 };
 

@@ -15,6 +15,9 @@ enum class FrameKind : uint32_t {
   kAnnounce,  ///< a message whose data follows once its receiver is ready
   kReady,     ///< to the sender: a receive of `message_bytes` with this context and tag waits for data
   kData,      ///< next part of the message for receive `receive`
+  kOffer,     ///< a message that lies where the receiver reaches it: the payload is its BufferName
+  kTaken,     ///< to the sender: offer `receive` was fetched
+  kDecline,   ///< to the sender: offer `context` cannot be reached, receive `receive` waits for data
 };
 
 struct alignas(16) FrameHeader {
@@ -23,7 +26,7 @@ struct alignas(16) FrameHeader {
   uint64_t context = 0;  ///< 0: the caller's own messages; otherwise of a group
   uint64_t tag = 0;
   int64_t message_bytes = 0;
-  uint64_t receive = 0;  ///< of kReady and kData: the receiver's name for the receive
+  uint64_t receive = 0;  ///< of kReady and kData: the receiver's name for the receive; of kOffer: the sender's for it
 };
 
 /// Bytes a frame takes in the ring.

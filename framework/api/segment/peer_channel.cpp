@@ -27,8 +27,13 @@ FrameHeader first_frame(FrameKind kind, const Transfer& transfer) {
 
 }  // namespace
 
-PeerChannel::PeerChannel(const SegmentView& view, int rank, int peer, std::vector<TransferOwner*>* completed)
-    : out_(&view.ring_header(rank, peer)), in_(&view.ring_header(peer, rank)), completed_(completed) {
+PeerChannel::PeerChannel(const SegmentView& view, int rank, int peer, ReachableMemory& memory,
+                         std::vector<TransferOwner*>* completed)
+    : out_(&view.ring_header(rank, peer)),
+      in_(&view.ring_header(peer, rank)),
+      memory_(&memory),
+      peer_(peer),
+      completed_(completed) {
   const SegmentShape& shape = view.header().shape;
   writer_ = RingWriter(out_, view.ring_bytes(rank, peer), shape.ring_bytes);
   reader_ = RingReader(in_, view.ring_bytes(peer, rank), shape.ring_bytes);
@@ -70,6 +75,10 @@ void PeerChannel::send_ready(Transfer& transfer) {
 
 std::optional<SizeMismatch> PeerChannel::match(Transfer& transfer, const FrameHeader& frame, const std::byte* payload) {
   if (frame.message_bytes != transfer.bytes) return SizeMismatch{&transfer, frame.message_bytes};
+  if (frame.kind == FrameKind::kOffer) {
+    fetch(transfer, frame, payload);
+    return std::nullopt;
+  }
   if (frame.kind == FrameKind::kAnnounce) {
     receiving_.push_back(&transfer);
     if (!transfer.ready_sent) send_ready(transfer);
@@ -80,6 +89,25 @@ std::optional<SizeMismatch> PeerChannel::match(Transfer& transfer, const FrameHe
   in_->eager_taken.fetch_add(static_cast<uint64_t>(frame_extent(transfer.bytes)), std::memory_order_relaxed);
   finish(transfer);
   return std::nullopt;
+}
+
+void PeerChannel::fetch(Transfer& transfer, const FrameHeader& frame, const std::byte* payload) {
+  BufferName place;
+  std::memcpy(&place, payload, sizeof(place));
+  FrameHeader answer = first_frame(FrameKind::kTaken, transfer);
+  const auto data = memory_->reach(peer_, place);
+  if (!data.is_ok()) {
+    answer.kind = FrameKind::kDecline;
+    answer.context = frame.receive;
+    controls_.push_back(answer);
+    receiving_.push_back(&transfer);
+    return;
+  }
+  std::memcpy(transfer.data, *data, static_cast<size_t>(transfer.bytes));
+  transfer.moved = transfer.bytes;
+  answer.receive = frame.receive;
+  controls_.push_back(answer);
+  finish(transfer);
 }
 
 std::optional<SizeMismatch> PeerChannel::on_message(const FrameHeader& frame, const std::byte* payload) {
@@ -103,16 +131,43 @@ void PeerChannel::make_payload() {
 }
 
 void PeerChannel::on_ready(const FrameHeader& frame) {
-  auto found = std::find_if(announced_.begin(), announced_.end(), [&](const Transfer* send) {
-    return is_same_message(*send, frame) && send->bytes == frame.message_bytes;
+  const auto found = std::find_if(announced_.begin(), announced_.end(), [&](const Transfer* send) {
+    return !send->is_asked_for && is_same_message(*send, frame) && send->bytes == frame.message_bytes;
   });
   if (found == announced_.end()) {
     early_readies_.push_back(frame);
     return;
   }
-  (*found)->receive = frame.receive;
-  streams_.push_back(*found);
+  ask_for(**found, frame.receive);
+  if ((*found)->offer == 0) announced_.erase(found);
+}
+
+/// A receive waits for it: what is offered the receiver fetches.
+void PeerChannel::ask_for(Transfer& transfer, uint64_t receive) {
+  transfer.is_asked_for = true;
+  if (transfer.offer != 0) return;
+  transfer.receive = receive;
+  streams_.push_back(&transfer);
+}
+
+Transfer& PeerChannel::take_offer(uint64_t offer) {
+  const auto found = std::ranges::find(announced_, offer, &Transfer::offer);
+  ALTIPLANO_ASSERT(found != announced_.end(), "answer to offer {} that was not made", offer);
+  Transfer& transfer = **found;
   announced_.erase(found);
+  return transfer;
+}
+
+void PeerChannel::on_taken(const FrameHeader& frame) {
+  Transfer& transfer = take_offer(frame.receive);
+  transfer.moved = transfer.bytes;
+  finish(transfer);
+}
+
+void PeerChannel::on_decline(const FrameHeader& frame) {
+  Transfer& transfer = take_offer(frame.context);
+  transfer.offer = 0;
+  ask_for(transfer, frame.receive);
 }
 
 void PeerChannel::on_data(const FrameHeader& frame, const std::byte* payload) {
@@ -136,6 +191,7 @@ std::optional<SizeMismatch> PeerChannel::drain(bool& moved) {
     switch (frame->kind) {
       case FrameKind::kEager:
       case FrameKind::kAnnounce:
+      case FrameKind::kOffer:
         mismatch = on_message(*frame, payload);
         break;
       case FrameKind::kReady:
@@ -143,6 +199,12 @@ std::optional<SizeMismatch> PeerChannel::drain(bool& moved) {
         break;
       case FrameKind::kData:
         on_data(*frame, payload);
+        break;
+      case FrameKind::kTaken:
+        on_taken(*frame);
+        break;
+      case FrameKind::kDecline:
+        on_decline(*frame);
         break;
       case FrameKind::kPad:
         ALTIPLANO_ASSERT(false, "pad frame at the front of a ring");
@@ -193,24 +255,41 @@ bool PeerChannel::write_first_frame(Transfer& transfer) {
     finish(transfer);
     return true;
   }
+  if (const BufferName place = memory_->name(transfer.data, transfer.bytes); place.is_reachable())
+    return write_offer(transfer, place);
   if (writer_.room(0, 0) < 0) return false;
   writer_.write(first_frame(FrameKind::kAnnounce, transfer), nullptr);
   announced(transfer);
   return true;
 }
 
+bool PeerChannel::write_offer(Transfer& transfer, const BufferName& place) {
+  constexpr int64_t kBytes = sizeof(BufferName);
+  if (writer_.room(kBytes, kBytes) < kBytes) return false;
+  FrameHeader frame = first_frame(FrameKind::kOffer, transfer);
+  frame.payload_bytes = kBytes;
+  frame.receive = transfer.offer = next_offer_++;
+  writer_.write(frame, &place);
+  announced(transfer);
+  return true;
+}
+
 void PeerChannel::announced(Transfer& transfer) {
-  auto found = std::find_if(early_readies_.begin(), early_readies_.end(), [&](const FrameHeader& ready) {
+  const auto found = std::find_if(early_readies_.begin(), early_readies_.end(), [&](const FrameHeader& ready) {
     return is_same_message(transfer, ready) && ready.message_bytes == transfer.bytes;
   });
-  if (found == early_readies_.end()) {
-    announced_.push_back(&transfer);
-    ++num_announced_;
-    return;
+  if (found != early_readies_.end()) {
+    const uint64_t receive = found->receive;
+    early_readies_.erase(found);
+    ask_for(transfer, receive);
+    if (transfer.offer == 0) return;
   }
-  transfer.receive = found->receive;
-  early_readies_.erase(found);
-  streams_.push_back(&transfer);
+  announced_.push_back(&transfer);
+  if (transfer.offer == 0) ++num_announced_;
+}
+
+bool PeerChannel::has_announced_data() const {
+  return std::ranges::any_of(announced_, [](const Transfer* send) { return send->offer == 0; });
 }
 
 void PeerChannel::flush_streams(bool& moved) {

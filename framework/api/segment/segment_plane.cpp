@@ -23,7 +23,7 @@ SegmentPlane::SegmentPlane(SegmentAttachment attachment, int rank, int world_siz
       ranks_(std::move(ranks)),
       index_of_(places_of(ranks_, world_size)),
       memory_(view_, index_of(rank), attachment_.arenas) {
-  for (int peer : ranks_) channels_.emplace_back(view_, index_of(rank_), index_of(peer), completed);
+  for (int peer : ranks_) channels_.emplace_back(view_, index_of(rank_), index_of(peer), memory_, completed);
 }
 
 Status SegmentPlane::attach(CommGroup& group) {
