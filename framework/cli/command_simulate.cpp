@@ -24,6 +24,8 @@ struct SimulateArguments {
   int ranks = 1;
   std::string plan_file, trace, svg;
   bool every_rank = false;
+  double jitter = 0;  ///< percent
+  int draws = 20;
 };
 
 std::string share(Seconds part, Seconds whole) {
@@ -79,6 +81,32 @@ std::string report_text(const Job& job, const ProgramSimulation& simulation, boo
   return text + rank_table(rows, plan, simulation.step) + "\n" + critical_path_in_words(simulation, stage_names(plan));
 }
 
+/// Steps whose actions take now longer, now shorter, ascending.
+Result<std::vector<double>> jittered_steps(const Job& job, double deviation, int draws) {
+  ALTIPLANO_ASSIGN(const Timetable timetable, build_timetable(job.plan));
+  ALTIPLANO_ASSIGN(const SimulatedPrograms lowered,
+                   lower_for_simulation(*job.graph, job.plan, timetable, job.device->lowering(), /*each_rank=*/true));
+  std::vector<double> steps;
+  for (int draw = 0; draw < draws; ++draw) {
+    const Jitter jitter{deviation, static_cast<uint64_t>(draw)};
+    ALTIPLANO_ASSIGN(const ProgramSimulation simulation,
+                     simulate_programs(lowered.programs, lowered.alike, job.cluster, jitter));
+    steps.push_back(simulation.step.value);
+  }
+  std::ranges::sort(steps);
+  return steps;
+}
+
+std::string jitter_text(const std::vector<double>& steps, double percent, Seconds without) {
+  const auto at = [&](double share) {
+    return steps[static_cast<size_t>(share * static_cast<double>(steps.size() - 1))];
+  };
+  return fmt::format(
+      "jitter    {:g} % on the work of each action, {}: {} a step (quartiles {} to {}), {:.3f} of it without\n",
+      percent, counted(static_cast<int64_t>(steps.size()), "draw"), to_string(Seconds(at(0.5))),
+      to_string(Seconds(at(0.25))), to_string(Seconds(at(0.75))), at(0.5) / std::max(without.value, 1e-300));
+}
+
 Status check_outputs(const SimulateArguments& arguments) {
   const std::vector<NamedFile> outputs = {{"--trace", arguments.trace}, {"--svg", arguments.svg}};
   return check_output_files(outputs, {{"the job file", arguments.job.file}, {"the plan", arguments.plan_file}});
@@ -98,6 +126,9 @@ Status simulate(const SimulateArguments& arguments) {
     ALTIPLANO_RETURN_IF_ERROR(write_named_file(arguments.trace, chrome_trace(simulation, stage_names(job.plan))));
   if (!arguments.svg.empty()) ALTIPLANO_RETURN_IF_ERROR(write_timeline(arguments.svg, job.plan, simulation));
   print_out("{}", report_text(job, simulation, arguments.every_rank));
+  if (arguments.jitter <= 0) return Status::ok();
+  ALTIPLANO_ASSIGN(const auto steps, jittered_steps(job, arguments.jitter / 100, arguments.draws));
+  print_out("{}", jitter_text(steps, arguments.jitter, simulation.step));
   return Status::ok();
 }
 
@@ -108,6 +139,7 @@ void add_simulate_command(CLI::App& app, int& exit_code) {
   CLI::App* command = add_command(app, "simulate", "Play a step through without running it: time, waits, timeline", R"(
     altiplano simulate -n 4 -c configs/jobs/quickstart.yaml
     altiplano simulate -n 4 -c configs/jobs/quickstart.yaml --plan plan.yaml --svg step.svg
+    altiplano simulate -n 4 -c configs/jobs/quickstart.yaml --jitter 5
     altiplano simulate -n 64 -c configs/jobs/gpt2_124m.yaml --set cluster=a100-40-8 --trace step.json)");
   add_job_arguments(*command, arguments->job);
   command->add_option("-n,--ranks", arguments->ranks, "Ranks to simulate (default 1); no allocation is needed")
@@ -117,6 +149,15 @@ void add_simulate_command(CLI::App& app, int& exit_code) {
   command->add_option("--trace", arguments->trace, "Write a trace for chrome://tracing or Perfetto (JSON)")
       ->type_name("FILE");
   command->add_option("--svg", arguments->svg, "Write the timeline as a picture")->type_name("FILE");
+  command
+      ->add_option("--jitter", arguments->jitter,
+                   "Simulate again with the work of every action on every rank longer or shorter by as many percent "
+                   "(standard deviation)")
+      ->check(CLI::Range(0.0, 100.0))
+      ->type_name("PERCENT");
+  command->add_option("--draws", arguments->draws, "How often --jitter is drawn (default 20)")
+      ->check(CLI::Range(1, 10000))
+      ->type_name("COUNT");
   command->add_flag("--every-rank", arguments->every_rank,
                     "A row for every rank that was simulated, instead of one for every stage");
   on_run(command, exit_code, [arguments] { return simulate(*arguments); });

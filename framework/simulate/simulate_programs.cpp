@@ -33,8 +33,9 @@ struct MessageHash {
 class ProgramSimulator {
  public:
   ProgramSimulator(const std::vector<Program>& programs, const std::vector<std::vector<RankId>>& alike,
-                   const Cluster& cluster)
+                   const Cluster& cluster, const Jitter& jitter)
       : programs_(programs),
+        jitter_(jitter),
         compiled_(compile_programs(programs, alike, cluster, result_)),
         num_levels_(cluster.levels.size()),
         ranks_(programs.size()),
@@ -86,6 +87,7 @@ class ProgramSimulator {
   };
   struct Rank {
     size_t entry = 0, part = 0;
+    double slowness = 1;  ///< of its work in this entry
     double time = 0;
     double host = 0;             ///< when its host has handed over what the device was given so far
     std::vector<int> handles;    ///< exchanges of this block
@@ -120,6 +122,7 @@ class ProgramSimulator {
   void start_entry(size_t p) {
     Rank& rank = ranks_[p];
     rank.part = 0;
+    rank.slowness = jitter_.factor(programs_[p].rank, result_.ranks[p].num_alike, rank.entry);
     rank.handles.assign(static_cast<size_t>(compiled_[p].blocks[entry_of(p).block.index()].num_handles), -1);
     result_.ranks[p].actions.push_back({entry_of(p).action, Seconds(rank.time), Seconds(rank.time)});
   }
@@ -191,8 +194,9 @@ class ProgramSimulator {
   }
 
   /// The device has done it when it is through with it and the host is, too.
-  void work(size_t p, const WorkTime& work) {
+  void work(size_t p, const WorkTime& priced) {
     Rank& rank = ranks_[p];
+    const WorkTime work{priced.compute * rank.slowness, priced.memory * rank.slowness, priced.dispatch * rank.slowness};
     rank.host += work.dispatch;
     const double begin = rank.time;
     rank.time = std::max(begin + work.alone(), rank.host);
@@ -409,6 +413,7 @@ class ProgramSimulator {
   }
 
   const std::vector<Program>& programs_;
+  const Jitter jitter_;
   ProgramSimulation result_;
   std::vector<CompiledProgram> compiled_;
   size_t num_levels_;
@@ -425,10 +430,11 @@ class ProgramSimulator {
 }  // namespace
 
 Result<ProgramSimulation> simulate_programs(const std::vector<Program>& programs,
-                                            const std::vector<std::vector<RankId>>& alike, const Cluster& cluster) {
+                                            const std::vector<std::vector<RankId>>& alike, const Cluster& cluster,
+                                            const Jitter& jitter) {
   ALTIPLANO_ASSERT(programs.size() == alike.size(), "{} programs stand for {} lists of ranks", programs.size(),
                    alike.size());
-  return ProgramSimulator(programs, alike, cluster).run();
+  return ProgramSimulator(programs, alike, cluster, jitter).run();
 }
 
 bool stand_for_all(const std::vector<Program>& programs, const std::vector<std::vector<RankId>>& alike) {

@@ -24,6 +24,7 @@
 
 #include "framework/cluster/cluster.hpp"
 #include "framework/program/program.hpp"
+#include "framework/simulate/jitter.hpp"
 
 namespace altiplano {
 
@@ -75,7 +76,8 @@ struct ProgramSimulation {
 /// `alike[p]`: the ranks that program p stands for, itself first; positions in the cluster are their numbers. Programs
 /// must be verified; those that wait for each other for ever are refused (kInvalidArgument).
 Result<ProgramSimulation> simulate_programs(const std::vector<Program>& programs,
-                                            const std::vector<std::vector<RankId>>& alike, const Cluster& cluster);
+                                            const std::vector<std::vector<RankId>>& alike, const Cluster& cluster,
+                                            const Jitter& jitter = {});
 
 /// Whether the programs say all there is to say about the ranks they stand for: their messages go to and come from each
 /// other, and from such as stand for equally many.
