@@ -30,6 +30,7 @@ BOOST_AUTO_TEST_CASE(presets_have_the_shape_their_name_says) {
   BOOST_TEST(load_cluster("a100-40-8")->shape_text() == "1 node x 8 a100-40");
   BOOST_TEST(load_cluster("dgx-a100-80")->resized(64).shape_text() == "8 nodes x 8 a100-80");
   BOOST_TEST(load_cluster("dgx-h100")->resized(64).shape_text() == "8 nodes x 8 h100-80");
+  BOOST_TEST(load_cluster("dgx-h200")->resized(16).shape_text() == "2 nodes x 8 h200-141");
   BOOST_TEST(load_cluster("p3.16xlarge")->shape_text() == "8 nodes x 8 v100-16");
   BOOST_TEST(load_cluster("this-machine")->resized(4).shape_text() == "1 node x 4 cpu-core");
 }
