@@ -6,8 +6,11 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cinttypes>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -65,20 +68,33 @@ int reserve_range(int file, size_t begin, size_t bytes) {
   return error;
 }
 
-/// Brings the memory of a file into large pages, also where the host's setting for shared memory is "never": an arena
-/// is there for the whole run. Of each large page one small page is reserved first, and the rest comes with it, zeroed;
-/// that takes a tenth of what reserving and touching small pages takes. A kernel older than 6.1 and a host without free
-/// large pages leave it as it is. 0, or the error of a reservation.
-int use_large_pages(int file, void* memory, size_t bytes) {
+/// Asks the kernel for large pages, piece by piece, as long as that takes less time than small ones would: where memory
+/// is fragmented the kernel moves other pages first, and may take a second for what takes a hundredth of it elsewhere.
+void collapse_pages(std::byte* memory, size_t bytes) {
 #ifdef MADV_COLLAPSE
   constexpr int kCollapse = MADV_COLLAPSE;
 #else
   constexpr int kCollapse = 25;
 #endif
+  constexpr size_t kPiece = 4 * kLargePage;
+  constexpr std::chrono::milliseconds kOfPiece(5), kFree(20);  // small pages: 5 ms to reserve and touch a piece
+  const auto begin = std::chrono::steady_clock::now();
+  auto most = kFree;
+  for (size_t at = 0; at < bytes; at += kPiece, most += kOfPiece) {
+    if (madvise(memory + at, std::min(kPiece, bytes - at), kCollapse) != 0) return;
+    if (std::chrono::steady_clock::now() - begin > most) return;
+  }
+}
+
+/// Brings the memory of a file into large pages, also where the host's setting for shared memory is "never": an arena
+/// is there for the whole run. Of each large page one small page is reserved first, and the rest comes with it, zeroed;
+/// that takes a tenth of what reserving and touching small pages takes. A kernel older than 6.1 and a host without free
+/// large pages leave it as it is. 0, or the error of a reservation.
+int use_large_pages(int file, void* memory, size_t bytes) {
   const size_t whole = bytes / kLargePage * kLargePage;
   for (size_t at = 0; at < whole; at += kLargePage)
     if (const int error = reserve_range(file, at, 1); error != 0) return error;
-  if (whole > 0) (void)madvise(memory, whole, kCollapse);
+  collapse_pages(static_cast<std::byte*>(memory), whole);
   return 0;
 }
 
