@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace altiplano {
@@ -41,5 +42,8 @@ inline double random_uniform(uint64_t stream, uint64_t step, uint64_t index) {
 
 /// Standard normal by Box-Muller on the element's own pair of words (so that elements are independent of layout).
 double random_normal(uint64_t stream, uint64_t step, uint64_t index);
+
+/// The same bits for the elements first, first + 1, ..., several at a time.
+void random_normals(uint64_t stream, uint64_t step, uint64_t first, std::span<double> out);
 
 }  // namespace altiplano

@@ -51,6 +51,15 @@ double initial_element(const Initializer& init, uint64_t stream, uint64_t index)
   return 0;
 }
 
+void initial_elements(const Initializer& init, uint64_t stream, uint64_t first, std::span<double> out) {
+  if (init.kind == Initializer::Kind::kNormal) {
+    random_normals(stream, 0, first, out);
+    for (double& x : out) x = init.a + init.b * x;
+    return;
+  }
+  for (size_t i = 0; i < out.size(); ++i) out[i] = initial_element(init, stream, first + i);
+}
+
 // Attributes
 // ------------------------------------------------------------------------------------------------------------
 

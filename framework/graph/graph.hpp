@@ -6,6 +6,7 @@
 // Invariants (Graph::verify): every value has at most one producer; inputs precede their users; shapes and dtypes are those the
 // op's definition infers; names are unique; each parameter belongs to one layer.
 #include <map>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -70,6 +71,8 @@ struct Initializer {
 
 /// Element `index` (row-major) of a tensor that starts so; stream = random_stream(seed, parameter name).
 double initial_element(const Initializer& init, uint64_t stream, uint64_t index);
+/// The same for the elements first, first + 1, ..., many times faster.
+void initial_elements(const Initializer& init, uint64_t stream, uint64_t first, std::span<double> out);
 
 struct Parameter {
   ValueId value;

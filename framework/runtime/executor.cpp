@@ -1,8 +1,10 @@
 #include "framework/runtime/executor.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <set>
+#include <span>
 #include <thread>
 
 #include "framework/base/random.hpp"
@@ -297,23 +299,32 @@ Result<bool> Executor::fetch(const FetchInstruction& what, StepScalars& scalars,
 
 namespace {
 
-void store(DType dtype, void* memory, size_t index, double value) {
-  if (dtype == DType::kF64) static_cast<double*>(memory)[index] = value;
-  if (dtype == DType::kF32) static_cast<float*>(memory)[index] = static_cast<float>(value);
+void store(DType dtype, void* memory, int64_t first, std::span<const double> values) {
+  const auto as = [&](auto* to, auto narrow) { std::transform(values.begin(), values.end(), to + first, narrow); };
+  if (dtype == DType::kF64) as(static_cast<double*>(memory), [](double x) { return x; });
+  if (dtype == DType::kF32) as(static_cast<float*>(memory), [](double x) { return static_cast<float>(x); });
   if (dtype == DType::kBF16)
-    static_cast<uint16_t*>(memory)[index] = bfloat16_from_float(static_cast<float>(value)).bits;
+    as(static_cast<BFloat16*>(memory), [](double x) { return bfloat16_from_float(static_cast<float>(x)); });
 }
 
-/// Calls visit(local index, global row-major index) over a box.
+/// Calls visit(first local index, first global row-major index, count) for runs of elements that lie side by side in
+/// the global tensor.
 template <typename Visit>
-void for_each_element(const Box& box, const Shape& global, Visit visit) {
+void for_each_run(const Box& box, const Shape& global, Visit visit) {
+  size_t dims = box.extents.size();  // that are walked; those behind them are whole
+  int64_t run = 1;
+  while (dims > 0) {
+    --dims;
+    run *= box.extents[dims];
+    if (box.extents[dims] != global[dims]) break;
+  }
   std::vector<int64_t> at(box.extents.size(), 0);
-  int64_t count = box.num_elements();
-  for (int64_t local = 0; local < count; ++local) {
+  const int64_t count = box.num_elements();
+  for (int64_t local = 0; local < count; local += run) {
     int64_t index = 0;
     for (size_t d = 0; d < at.size(); ++d) index = index * global[d] + box.origin[d] + at[d];
-    visit(static_cast<size_t>(local), static_cast<uint64_t>(index));
-    for (size_t d = at.size(); d-- > 0;) {
+    visit(local, static_cast<uint64_t>(index), run);
+    for (size_t d = dims; d-- > 0;) {
       if (++at[d] < box.extents[d]) break;
       at[d] = 0;
     }
@@ -356,14 +367,21 @@ Status Executor::initialize_tensor(const PersistentTensor& tensor, uint64_t seed
   std::string name = tensor.name;
   if (tensor.role == TensorRole::kMaster) name.resize(name.size() - std::string(".master").size());
   uint64_t stream = random_stream(seed, name);
-  std::vector<char> values(static_cast<size_t>(buffer.bytes));
-  for_each_slice(tensor.box, device_.info().threads, [&](const Box& part, int64_t first) {
-    for_each_element(part, tensor.global, [&](size_t local, uint64_t index) {
-      store(buffer.dtype, values.data(), static_cast<size_t>(first) + local,
-            initial_element(tensor.init, stream, index));
+  // Where the host reaches the device's memory, numbers are drawn into it.
+  void* const memory = pointer(tensor.buffer, 0);
+  std::vector<char> values(device_.info().is_host_memory ? 0 : static_cast<size_t>(buffer.bytes));
+  void* const to = device_.info().is_host_memory ? memory : values.data();
+  for_each_slice(tensor.box, device_.info().threads, [&](const Box& part, int64_t begin) {
+    std::array<double, 1024> drawn;
+    for_each_run(part, tensor.global, [&](int64_t local, uint64_t index, int64_t run) {
+      for (int64_t i = 0; i < run; i += static_cast<int64_t>(drawn.size())) {
+        const std::span<double> some(drawn.data(), std::min(drawn.size(), static_cast<size_t>(run - i)));
+        initial_elements(tensor.init, stream, index + static_cast<uint64_t>(i), some);
+        store(buffer.dtype, to, begin + local + i, some);
+      }
     });
   });
-  return device_.copy_from_host(pointer(tensor.buffer, 0), values.data(), buffer.bytes);
+  return values.empty() ? Status::ok() : device_.copy_from_host(memory, values.data(), buffer.bytes);
 }
 
 }  // namespace altiplano

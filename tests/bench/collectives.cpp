@@ -107,12 +107,13 @@ Spread ratios(const std::vector<double>& others, const std::vector<double>& own)
 }
 
 void print_table(int ranks, const Times& times) {
-  print_out("all_reduce of f32, {} ranks of this host; GB/s are bytes of the message over time; (quartiles)\n", ranks);
-  print_out("{:>11} {:>26} {:>22} {:>20} {:>20} {:>20}\n", "bytes", "in place, us", "in place, GB/s",
+  print_out("all_reduce of f32, {} ranks of this host; GB/s: the bytes of all ranks' messages over time; (quartiles)\n",
+            ranks);
+  print_out("{:>11} {:>26} {:>22} {:>20} {:>20} {:>20}\n", "bytes", "in place, us", "GB/s, of all ranks",
             "rings / in place", "Open MPI / in place", "memcpy / in place");
   for (const auto& [bytes, own] : times.at("in_place")) {
     std::vector<double> rates;
-    for (double seconds : own) rates.push_back(static_cast<double>(bytes) / seconds);
+    for (double seconds : own) rates.push_back(static_cast<double>(ranks * bytes) / seconds);
     const auto column = [&](const char* name) {
       const auto found = times.find(name);
       return found == times.end() ? std::string("not built") : to_string(ratios(found->second.at(bytes), own), 1, 2);

@@ -1,16 +1,18 @@
 // bench_ops: every op of a GPT's training step on device/cpu, on one rank. Products: the form that a kernel table would
 // take against oneDNN's plain matmul and against its sgemm. Everything else: the time that its counted bytes need at
-// the bandwidth measured in the same round, over the time it takes.
+// the bandwidth measured in the same round, over the time it takes. At the end the account of the step: what each class
+// of ops takes, and what it would take at the ceilings that this run has met.
 //
 //   bench_ops [--model gpt6|gpt2|tiny] [--precision fp32|bf16] [--threads N] [--rounds N]
 #include <memory>
 
+#include "tests/bench/step_account.hpp"
 #include "tests/bench/step_ops.hpp"
 
 namespace altiplano::bench {
 namespace {
 
-void race_products(JobDevice& job, const std::vector<StepOp>& ops, int rounds) {
+void race_products(JobDevice& job, const std::vector<StepOp>& ops, int rounds, StepAccount& account) {
   print_out("{:<36} {:>5} {:<9} {:>22} {:>8} {:>22} {:>22}\n", "product", "calls", "form", "ms (quartiles)", "GFLOP/s",
             "plain / chosen", "sgemm / chosen");
   double chosen_seconds = 0, plain_seconds = 0;
@@ -29,6 +31,7 @@ void race_products(JobDevice& job, const std::vector<StepOp>& ops, int rounds) {
     }
     race(contestants, rounds);
     const Spread own = spread_of(contestants[0].seconds);
+    account.add(op, own.median);
     chosen_seconds += op.calls * own.median;
     plain_seconds += op.calls * spread_of(contestants[1].seconds).median;
     print_out("{:<36} {:>5} {:<9} {:>22} {:>8.1f} {:>22} {:>22}\n", forms.shape, op.calls, m.best,
@@ -41,7 +44,7 @@ void race_products(JobDevice& job, const std::vector<StepOp>& ops, int rounds) {
             fmt::format("{:.1f}", chosen_seconds * 1e3), "", fmt::format("{:.2f}", plain_seconds / chosen_seconds));
 }
 
-void race_loops(JobDevice& job, const std::vector<StepOp>& ops, int rounds, size_t elements) {
+void race_loops(JobDevice& job, const std::vector<StepOp>& ops, int rounds, size_t elements, StepAccount& account) {
   const int threads = job.device().info().threads;
   print_out("{:<24} {:<28} {:>5} {:>22} {:>8} {:>24}\n", "op", "first operand", "calls", "ms (quartiles)", "GB/s",
             "bytes at triad's rate / it");
@@ -55,6 +58,8 @@ void race_loops(JobDevice& job, const std::vector<StepOp>& ops, int rounds, size
     Contestant floor = contestants[1];
     for (double& seconds : floor.seconds) seconds *= bytes / triad.bytes();
     const Spread own = spread_of(contestants[0].seconds);
+    account.add(op, own.median);
+    account.note_bandwidth(triad.bytes() / spread_of(contestants[1].seconds).median);
     const OperandLayout& first = op.request.inputs.empty() ? op.request.outputs[0] : op.request.inputs[0];
     print_out("{:<24} {:<28} {:>5} {:>22} {:>8.2f} {:>24}\n", op.request.kind,
               fmt::format("{} {}", to_string(first.dtype), altiplano::to_string(first.extents)), op.calls,
@@ -73,8 +78,10 @@ int run(int argc, char** argv) {
   const Job job = require(prepare_job(load(folder), request));
   print_out("{}, {}, {}\n\n", name, to_string(job.plan.compute_dtype), job.device->machine());
   const std::vector<StepOp> ops = ops_of(job.programs[0], job.graph->seed);
-  race_products(*job.device, ops, rounds);
-  race_loops(*job.device, ops, rounds, name == "tiny" ? 1 << 16 : 1 << 24);
+  StepAccount account;
+  race_products(*job.device, ops, rounds, account);
+  race_loops(*job.device, ops, rounds, name == "tiny" ? 1 << 16 : 1 << 24, account);
+  account.print();
   return 0;
 }
 

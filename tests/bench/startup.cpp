@@ -1,12 +1,15 @@
-// bench_startup: what passes between the command and the first step. Within one process: a rank that plans and proves
-// for itself against one that takes the launcher's plan. Through the program: a launch to the line that says the ranks
-// are ready.
+// bench_startup: what passes between the command and the first step. Of each rank, as processes of their own that do
+// it at the same time: its parts with the launcher's plan given. Within one process: a rank that plans and proves for
+// itself against one that takes the launcher's plan. Through the program: a launch to the line that says the ranks are
+// ready.
 //
 //   bench_startup [--model gpt6|gpt2|tiny] [--precision fp32|bf16] [--ranks N] [--rounds N]
 #include <cstdio>
 
 #include "framework/base/text.hpp"
+#include "framework/conformance/ranks.hpp"
 #include "framework/runtime/kernel_choice.hpp"
+#include "framework/runtime/rank_model.hpp"
 #include "tests/bench/bench_job.hpp"
 
 namespace altiplano::bench {
@@ -33,6 +36,64 @@ Passed run_program(const std::string& arguments, const std::string& word) {
 void print_row(const char* what, const std::string& times, const std::string& ratio = "") {
   print_out("{:<58} {:>24} {:>20}\n", what, times, ratio);
   flush_out();
+}
+
+/// Seconds of the parts of a rank's start.
+struct RankStart {
+  double job = 0, memory = 0, weights = 0;
+};
+
+/// What a rank does once its process runs and has found the plugins. Its plan is made before, as by a launcher.
+Status start_rank(Rendezvous& rendezvous, const BenchFolder& folder, int ranks) {
+  JobRequest request;
+  request.num_ranks = ranks;
+  {
+    const Job launcher = require(prepare_job(load(folder), request));
+    request.proved = ProvedPlan{launcher.plan.to_yaml(), rendezvous.rank()};
+  }
+  ALTIPLANO_RETURN_IF_ERROR(rendezvous.fence(std::chrono::minutes(1)));
+  RankStart times;
+  double begin = now();
+  const auto lap = [&begin] { return now() - std::exchange(begin, now()); };
+  ALTIPLANO_ASSIGN(const Job job, prepare_job(load(folder), request));
+  times.job = lap();
+  RankEnvironment environment;
+  environment.rank = rendezvous.rank();
+  environment.world_size = ranks;
+  ALTIPLANO_ASSIGN(const auto model, RankModel::open(job, environment, rendezvous, false));
+  times.memory = lap();
+  ALTIPLANO_RETURN_IF_ERROR(model->executor().initialize(job.graph->seed));
+  times.weights = lap();
+  std::ofstream(folder / fmt::format("start-{}", rendezvous.rank().value))
+      << times.job << ' ' << times.memory << ' ' << times.weights;
+  return rendezvous.fence(std::chrono::minutes(1));
+}
+
+void time_ranks(const BenchFolder& folder, int ranks, int rounds) {
+  std::vector<double> processes;
+  std::vector<std::vector<RankStart>> starts(static_cast<size_t>(ranks));
+  for (int round = 0; round < rounds; ++round) {
+    processes.push_back(run_program("plugins list", "").end);
+    const auto start = [&](Rendezvous& rendezvous) { return start_rank(rendezvous, folder, ranks); };
+    require(conformance::first_failure(conformance::run_processes_all(ranks, start)));
+    for (int rank = 0; rank < ranks; ++rank) {
+      RankStart& times = starts[static_cast<size_t>(rank)].emplace_back();
+      std::ifstream(folder / fmt::format("start-{}", rank)) >> times.job >> times.memory >> times.weights;
+    }
+  }
+  print_row("a process that finds all plugins, ms", to_string(spread_of(processes), 1e3, 1));
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto row = [&](const char* what, auto seconds) {
+      std::vector<double> values;
+      for (size_t i = 0; i < processes.size(); ++i)
+        values.push_back(seconds(starts[static_cast<size_t>(rank)][i], processes[i]));
+      print_row(fmt::format("rank {}: {}, ms", rank, what).c_str(), to_string(spread_of(values), 1e3, 1));
+    };
+    row("job file, model, plan, program", [](const RankStart& s, double) { return s.job; });
+    row("meeting the others, memory, kernels", [](const RankStart& s, double) { return s.memory; });
+    row("initial weights", [](const RankStart& s, double) { return s.weights; });
+    row("all of it, with the process", [](const RankStart& s, double p) { return p + s.job + s.memory + s.weights; });
+  }
 }
 
 void race_ranks(const BenchFolder& folder, int ranks, int rounds) {
@@ -84,7 +145,8 @@ int run(int argc, char** argv) {
   while (text.size() < 40000) text += "in the beginning was the word ";
   folder.write("text.txt", text);
   run_program(fmt::format("data pack --tokenizer byte -o {} {}", folder / "text.h5", folder / "text.txt"), "");
-  print_out("{}, {} ranks\n\n{:<58} {:>24} {:>20}\n", name, ranks, "what", "median (quartiles)", "times the first row");
+  print_out("{}, {} ranks\n\n{:<58} {:>24} {:>20}\n", name, ranks, "what", "median (quartiles)", "times the launcher's");
+  time_ranks(folder, ranks, rounds);  // first: processes are forked from one in which nothing runs yet
   race_ranks(folder, ranks, rounds);
   time_launches(folder, ranks, rounds);
   return 0;

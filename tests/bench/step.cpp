@@ -7,7 +7,8 @@
 //
 //   bench_step [--model gpt6|gpt2|tiny] [--precision fp32|bf16] [--ranks N] [--threads N] [--rounds N] [--steps N]
 //              [--python PROGRAM]
-// --python: an interpreter that has PyTorch; without one the floor alone stands beside.
+// --python: an interpreter that has PyTorch; without one it is not among the contestants. The distribution's libtorch
+// is where it was built (one rank): with the BLAS and for the processor with which it is fastest.
 #include "tests/bench/step_ops.hpp"
 #include "tests/bench/training_run.hpp"
 
@@ -32,14 +33,14 @@ void run_own(const Settings& s, const BenchFolder& folder, Measured& measured) {
   measured.peak_bytes = run.peak_bytes;
 }
 
-void run_torch(const Settings& s, bool compile, Measured& measured) {
+/// Runs a program that prints the seconds of each step and its peak.
+void run_other(const Settings& s, const std::string& program, const std::string& more, Measured& measured) {
   const BenchModel m = bench_model(s.name);
   std::vector<double> seconds;
   const auto lines = lines_of(fmt::format(
-      "{} {} --layers {} --hidden {} --heads {} --vocabulary {} --sequence {} --batch {} --steps {} --ranks {} "
-      "--threads {} --precision {}{}",
-      s.python, ALTIPLANO_BENCH_TORCH, m.layers, m.hidden, m.heads, m.vocabulary, m.sequence, m.batch, s.steps, s.ranks,
-      s.threads, s.precision, compile ? " --compile" : ""));
+      "{} --layers {} --hidden {} --heads {} --vocabulary {} --sequence {} --batch {} --steps {} --threads {} "
+      "--precision {}{}",
+      program, m.layers, m.hidden, m.heads, m.vocabulary, m.sequence, m.batch, s.steps, s.threads, s.precision, more));
   for (const std::string& line : lines) {
     if (line.starts_with("peak "))
       measured.peak_bytes = std::stod(line.substr(5));
@@ -47,6 +48,26 @@ void run_torch(const Settings& s, bool compile, Measured& measured) {
       seconds.push_back(std::stod(line));
   }
   measured.rounds.push_back(warm_median(std::move(seconds)));
+}
+
+void run_torch(const Settings& s, bool compile, Measured& measured) {
+  run_other(s, s.python + " " + ALTIPLANO_BENCH_TORCH,
+            fmt::format(" --ranks {}{}", s.ranks, compile ? " --compile" : ""), measured);
+}
+
+/// The program with libtorch, as the shell starts it; empty: it was not built, or knows no ranks.
+std::string libtorch_program(const Settings& s) {
+#ifdef ALTIPLANO_BENCH_LIBTORCH
+  if (s.ranks > 1 || !std::filesystem::exists(ALTIPLANO_BENCH_LIBTORCH)) return {};
+  // OpenBLAS takes processors that are newer than it for very old ones.
+  const bool has_bf16 = __builtin_cpu_supports("avx512bf16") != 0, has_512 = __builtin_cpu_supports("avx512f") != 0;
+  const char* processor = has_bf16 ? "Cooperlake" : has_512 ? "SkylakeX" : "Haswell";
+  return fmt::format("env OPENBLAS_CORETYPE={} LD_LIBRARY_PATH={} {}", processor, ALTIPLANO_BENCH_BLAS,
+                     ALTIPLANO_BENCH_LIBTORCH);
+#else
+  (void)s;
+  return {};
+#endif
 }
 
 /// What the machine needs for the ops of one rank's step.
@@ -134,10 +155,14 @@ int run(int argc, char** argv) {
     contestants.push_back({"PyTorch"});
     contestants.push_back({"PyTorch, compiled"});
   }
+  const std::string libtorch = libtorch_program(s);
+  if (!libtorch.empty()) contestants.push_back({"libtorch of the distribution"});
   for (int round = 0; round < s.rounds; ++round) {
     run_own(s, folder, contestants[0]);
     floor.measure(contestants[1]);
-    for (size_t i = 2; i < contestants.size(); ++i) run_torch(s, i == 3, contestants[i]);
+    if (!s.python.empty())
+      for (size_t i : {2u, 3u}) run_torch(s, i == 3, contestants[i]);
+    if (!libtorch.empty()) run_other(s, libtorch, "", contestants.back());
   }
   print(contestants, static_cast<double>(model.batch * model.sequence));
   return 0;

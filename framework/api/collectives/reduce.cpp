@@ -7,6 +7,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "framework/base/clones.hpp"
+
 namespace altiplano {
 namespace {
 
@@ -24,19 +26,18 @@ T widen(T x) {
   return x;
 }
 
-void narrow(float x, BF16& out) {
-  const auto bits = std::bit_cast<uint32_t>(x);
-  if (std::isnan(x)) {
-    out.bits = static_cast<uint16_t>((bits >> 16) | 0x40u);
-    return;
-  }
-  out.bits = static_cast<uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
-}
-template <typename T>
-void narrow(T x, T& out) {
-  out = x;
-}
+// Choices without branches, so that loops become vectors.
 
+template <typename T, typename Running>
+T narrow(Running x) {
+  return x;
+}
+template <>
+BF16 narrow(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x), quiet = (bits >> 16) | 0x40u,
+             rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
+  return {static_cast<uint16_t>(std::isnan(x) ? quiet : rounded)};
+}
 template <typename T>
 T sum(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
@@ -49,13 +50,29 @@ T sum(T a, T b) {
 template <typename T>
 T maximum(T a, T b) {
   if constexpr (std::is_floating_point_v<T>)
-    return (a > b || std::isnan(a)) ? a : b;
+    return (static_cast<int>(a > b) | static_cast<int>(std::isnan(a))) != 0 ? a : b;
   else
     return a > b ? a : b;
 }
 
+template <typename Running, ReduceKind kKind>
+Running combine(Running a, Running b) {
+  return kKind == ReduceKind::kSum ? sum<Running>(a, b) : maximum<Running>(a, b);
+}
+
+/// Two sources into one or two results, each of which may be one of the sources: all in one pass.
 template <typename Stored, typename Running, ReduceKind kKind>
-void reduce_typed(const Reduction& r) {
+ALTIPLANO_CLONES void reduce_two(int64_t n, const Stored* a, const Stored* b, Stored* x, Stored* y) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const auto result = combine<Running, kKind>(widen(a[i]), widen(b[i]));
+    x[i] = narrow<Stored>(result);
+    y[i] = narrow<Stored>(result);
+  }
+}
+
+template <typename Stored, typename Running, ReduceKind kKind>
+ALTIPLANO_CLONES void reduce_typed(const Reduction& r) {
   std::array<Running, kBlock> running;
   constexpr int64_t kSize = sizeof(Stored);
   const auto source = [&](size_t s, int64_t begin) {
@@ -69,23 +86,31 @@ void reduce_typed(const Reduction& r) {
       const Stored* next = source(s, begin);
       for (int64_t i = 0; i < n; ++i) {
         Running& x = running[static_cast<size_t>(i)];
-        x = kKind == ReduceKind::kSum ? sum<Running>(x, widen(next[i])) : maximum<Running>(x, widen(next[i]));
+        x = combine<Running, kKind>(x, widen(next[i]));
       }
     }
     std::byte* to = r.out[0] + r.out_offset + begin * kSize;
     auto* result = reinterpret_cast<Stored*>(to);
-    for (int64_t i = 0; i < n; ++i) narrow(running[static_cast<size_t>(i)], result[i]);
+    for (int64_t i = 0; i < n; ++i) result[i] = narrow<Stored>(running[static_cast<size_t>(i)]);
     for (size_t o = 1; o < r.out.size(); ++o)
       std::memcpy(r.out[o] + r.out_offset + begin * kSize, to, static_cast<size_t>(n * kSize));
   }
 }
 
+template <typename Stored, typename Running, ReduceKind kKind>
+void reduce_kind(const Reduction& r) {
+  if (r.sources.size() != 2 || r.out.size() > 2) return reduce_typed<Stored, Running, kKind>(r);
+  const auto source = [&](size_t s) { return reinterpret_cast<const Stored*>(r.sources[s] + r.source_offset); };
+  const auto out = [&](size_t o) { return reinterpret_cast<Stored*>(r.out[o] + r.out_offset); };
+  reduce_two<Stored, Running, kKind>(r.count, source(0), source(1), out(0), out(r.out.size() - 1));
+}
+
 template <typename Stored, typename Running>
 void reduce_as(const Reduction& reduction) {
   if (reduction.kind == ReduceKind::kSum)
-    reduce_typed<Stored, Running, ReduceKind::kSum>(reduction);
+    reduce_kind<Stored, Running, ReduceKind::kSum>(reduction);
   else
-    reduce_typed<Stored, Running, ReduceKind::kMax>(reduction);
+    reduce_kind<Stored, Running, ReduceKind::kMax>(reduction);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// attention and its gradient over bf16 heads where the CPU multiplies bf16 in tiles (AMX): the formulas of
+// attention and its gradient over bf16 heads where the CPU multiplies bf16 itself (AMX, AVX512_BF16): the formulas of
 // attention.cpp and attention_grad.cpp, with heads copied side by side, and probabilities and score gradients rounded
 // to bf16 before they are multiplied. Sums of products are f32. A block of query rows goes against all keys up to the
 // last it may see.
@@ -334,13 +334,13 @@ Result<std::unique_ptr<Kernel>> kernel_of_heads(const AttentionShape& a, const C
             heads->run_head(call, part, i / a.heads, i % a.heads, static_cast<char*>(call.workspace) + part * scratch);
         });
       },
-      scratch * context.threads, fmt::format("blocks of {} rows in tiles", kQueryRows));
+      scratch * context.threads, fmt::format("blocks of {} rows in bf16", kQueryRows));
 }
 
 }  // namespace
 
 bool attends_in_tiles(const AttentionShape& a, DType dtype) {
-  return dtype == DType::kBF16 && has_tiles() && a.batch * a.heads * a.queries * a.keys * a.width > 0;
+  return dtype == DType::kBF16 && has_fast_bf16() && a.batch * a.heads * a.queries * a.keys * a.width > 0;
 }
 
 Result<std::unique_ptr<Kernel>> make_tiled_attention(const AttentionShape& a, const CpuContext& context) {

@@ -15,15 +15,8 @@
 #include <string>
 
 #include "framework/api/device.hpp"
+#include "framework/base/clones.hpp"
 #include "framework/kernels/bfloat16.hpp"
-
-// Hot loops are functions with this attribute: the compiler makes one clone per instruction set, the loader picks at
-// run time. (Without it under ThreadSanitizer, whose instrumentation cannot run inside the resolvers.)
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
-#define ALTIPLANO_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#else
-#define ALTIPLANO_CLONES
-#endif
 
 namespace altiplano::cpu {
 

@@ -110,13 +110,15 @@ ALTIPLANO_CPU_KERNEL(layer_norm_grad_weight) {
     return kernel_of([rows, threads = context.threads](const KernelCall& call) {
       const T *dy = input<T>(call, 0), *x = input<T>(call, 1);
       const float *mean = input<float>(call, 2), *rstd = input<float>(call, 3);
-      const auto weight_term = [=](int64_t r, int64_t c) {
-        const int64_t at = r * rows.width + c;
-        return to_acc(dy[at]) * ((to_acc(x[at]) - mean[r]) * rstd[r]);
+      struct Terms {
+        float first, second;  // of the weight, of the bias
       };
-      const auto bias_term = [=](int64_t r, int64_t c) { return to_acc(dy[r * rows.width + c]); };
-      column_sums<float>(threads, rows.rows, rows.width, weight_term, output<float>(call, 0));
-      column_sums<float>(threads, rows.rows, rows.width, bias_term, output<float>(call, 1));
+      const auto terms = [=](int64_t r, int64_t c) {
+        const int64_t at = r * rows.width + c;
+        const float gradient = to_acc(dy[at]);
+        return Terms{gradient * ((to_acc(x[at]) - mean[r]) * rstd[r]), gradient};
+      };
+      column_sum_pairs(threads, rows.rows, rows.width, terms, output<float>(call, 0), output<float>(call, 1));
     });
   });
 }

@@ -64,8 +64,9 @@ int64_t TileProducts::scratch_bytes() const {
   return most;
 }
 
-bool has_tiles() {
-  return dnnl::get_effective_cpu_isa() == dnnl::cpu_isa::avx512_core_amx;
+bool has_fast_bf16() {
+  const auto isa = dnnl::get_effective_cpu_isa();
+  return isa == dnnl::cpu_isa::avx512_core_amx || isa == dnnl::cpu_isa::avx512_core_bf16;
 }
 
 }  // namespace altiplano::cpu

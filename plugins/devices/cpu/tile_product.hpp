@@ -1,5 +1,6 @@
 #pragma once
-// Small bf16 products for one thread where the CPU multiplies in tiles (AMX): oneDNN matmuls made beforehand.
+// Small bf16 products for one thread where the CPU multiplies bf16 itself (AMX tiles, AVX512_BF16): oneDNN matmuls made
+// beforehand.
 #include <map>
 #include <tuple>
 #include <vector>
@@ -8,7 +9,7 @@
 
 namespace altiplano::cpu {
 
-/// c[m,n] = a[m,k] b[k,n], or +=; a and b are bf16. Every operand is dense (only then has oneDNN tile kernels), a and b
+/// c[m,n] = a[m,k] b[k,n], or +=; a and b are bf16. Every operand is dense (only then has oneDNN its fast kernels), a and b
 /// may be stored transposed.
 struct TileProductShape {
   int64_t m = 0, n = 0, k = 0;
@@ -54,7 +55,7 @@ class TileProducts {
   std::map<TileProductShape, std::unique_ptr<TileProduct>> made_;
 };
 
-/// Whether products of bf16 run in tiles here.
-bool has_tiles();
+/// Whether this CPU multiplies bf16 faster than f32.
+bool has_fast_bf16();
 
 }  // namespace altiplano::cpu

@@ -3,6 +3,7 @@
 #include <bit>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 using namespace altiplano;
@@ -54,4 +55,40 @@ BOOST_AUTO_TEST_CASE(a_nan_is_never_lost) {
   const uint16_t narrow_nan = 0x7F81;  // a NaN whose payload rounding would carry away
   BOOST_TEST(std::isnan(std::bit_cast<float>(
       static_cast<uint32_t>(reduce<uint16_t>(DType::kBF16, ReduceKind::kSum, {narrow_nan, bf16(1)})) << 16)));
+}
+
+namespace {
+
+/// Two sources that become their own result, as in an all_reduce in place: the same bits as each element alone.
+template <typename T>
+void check_in_place(DType dtype, ReduceKind kind, const std::vector<T>& a, const std::vector<T>& b) {
+  std::vector<T> x = a, y = b;
+  std::byte* const out[] = {reinterpret_cast<std::byte*>(x.data()), reinterpret_cast<std::byte*>(y.data())};
+  const std::byte* const sources[] = {out[0], out[1]};
+  reduce_in_order({out, 0, sources, 0, static_cast<int64_t>(a.size()), dtype, kind});
+  for (size_t i = 0; i < a.size(); ++i) {
+    const T alone = reduce<T>(dtype, kind, {a[i], b[i]});
+    BOOST_TEST_REQUIRE(std::memcmp(&x[i], &alone, sizeof(T)) == 0);
+    BOOST_TEST_REQUIRE(std::memcmp(&y[i], &alone, sizeof(T)) == 0);
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(two_sources_are_reduced_in_place_to_the_bits_of_each_element_alone) {
+  constexpr size_t kCount = 203;  // whole vectors and a rest
+  std::vector<float> a, b;
+  std::vector<uint16_t> narrow_a, narrow_b;
+  for (size_t i = 0; i < kCount; ++i) {
+    a.push_back(std::sin(static_cast<float>(i)) * 1e3F);
+    b.push_back(i % 17 == 0 ? std::numeric_limits<float>::quiet_NaN() : std::cos(static_cast<float>(i)));
+    if (i % 19 == 0) a.back() = std::numeric_limits<float>::infinity();
+    narrow_a.push_back(bf16(a.back()));
+    narrow_b.push_back(bf16(b.back()));
+  }
+  for (const ReduceKind kind : {ReduceKind::kSum, ReduceKind::kMax}) {
+    check_in_place(DType::kF32, kind, a, b);
+    check_in_place(DType::kBF16, kind, narrow_a, narrow_b);
+    check_in_place<double>(DType::kF64, kind, {a.begin(), a.end()}, {b.begin(), b.end()});
+  }
 }

@@ -2,7 +2,9 @@
 
 #include <boost/test/unit_test.hpp>
 #include <cmath>
+#include <numbers>
 #include <set>
+#include <vector>
 
 using namespace altiplano;
 
@@ -55,4 +57,25 @@ BOOST_AUTO_TEST_CASE(normal_numbers_have_mean_0_variance_1_and_no_lag_correlatio
   BOOST_TEST(std::abs(sum / kCount) < 5 * sigma);
   BOOST_TEST(std::abs(squares / kCount - 1) < 5 * std::sqrt(2.0) * sigma);
   BOOST_TEST(std::abs(lagged / kCount) < 5 * sigma);
+}
+
+BOOST_AUTO_TEST_CASE(normal_numbers_are_the_box_muller_transform_of_their_words) {
+  const uint64_t stream = random_stream(3, "formula");
+  for (uint64_t i = 0; i < 100000; ++i) {
+    const auto words = random_quad(stream, 0, i);
+    const double u = (words[0] + 0.5) / 4294967296.0, v = (words[1] + 0.5) / 4294967296.0;
+    const double expected = std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
+    BOOST_REQUIRE_SMALL(random_normal(stream, 0, i) - expected, 1e-14);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(many_normal_numbers_at_once_have_the_bits_of_each_alone) {
+  const uint64_t stream = random_stream(3, "many");
+  const uint64_t beyond_32_bits = (uint64_t{1} << 32) - 100;  // the counter's second word changes on the way
+  for (const uint64_t first : {uint64_t{0}, uint64_t{7}, beyond_32_bits})
+    for (const size_t count : {1u, 255u, 256u, 257u, 1000u}) {
+      std::vector<double> numbers(count);
+      random_normals(stream, 9, first, numbers);
+      for (size_t i = 0; i < count; ++i) BOOST_REQUIRE_EQUAL(numbers[i], random_normal(stream, 9, first + i));
+    }
 }
