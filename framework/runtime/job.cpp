@@ -194,6 +194,14 @@ Status with_precision(const Options& options, const Status& status) {
                           status.message());
 }
 
+void note_missing_kernel(Job& job) {
+  const std::string& missing = job.device->missing_kernel();
+  if (missing.empty()) return;
+  job.notices.push_back(
+      fmt::format("{}: {}; such ops are planned without scratch memory, and the job cannot be trained there",
+                  job.config.options.where("device.kind"), missing));
+}
+
 /// The device multiplies this type in a wider one: what was chosen for speed is slower here.
 void note_slow_precision(Job& job) {
   const std::vector<DType>& widened = job.device->device().info().widened;
@@ -320,6 +328,7 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
 
   auto start = std::chrono::steady_clock::now();
   ALTIPLANO_ASSIGN(job.device, JobDevice::open(options, request.num_ranks, request.threads, job.graph->seed));
+  if (request.is_only_shown) job.device->pass_over_missing_kernels();
   use_measured_cluster(job);
   note_slow_precision(job);
   LastLowered last;
@@ -333,6 +342,7 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
     note_overridden(job);
   }
   if (!request.proved) ALTIPLANO_RETURN_IF_ERROR(lower_plan(job, request.only_first_of_stage, std::move(last)));
+  note_missing_kernel(job);
   if (!is_planned && !request.proved) job.plan.cluster_figures = job.figures;
   job.planning_time = Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return job;

@@ -59,6 +59,9 @@ struct JobRequest {
   /// The first rank of every stage speaks for all: `programs` holds those alone, memory is theirs. For what is only
   /// shown, of many ranks.
   bool only_first_of_stage = false;
+  /// Nothing of it will run here: ops that the device has no kernel for are planned without their scratch, with a
+  /// notice.
+  bool is_only_shown = false;
   bool takes_cached_plan = false;  ///< one that an equal job has found before (plan_cache.hpp), instead of planning
 };
 
