@@ -13,6 +13,7 @@
 #include "framework/cost/profile_file.hpp"
 #include "framework/plan/degrees.hpp"
 #include "framework/plugin/registry.hpp"
+#include "framework/runtime/batch_input.hpp"
 #include "framework/runtime/job_graph.hpp"
 #include "framework/runtime/job_plan.hpp"
 #include "framework/runtime/memory_saving.hpp"
@@ -186,12 +187,14 @@ Status check_plugins(const Options& options) {
   return check("device.kind", registry.device(named("device.kind")).status());
 }
 
-/// A device that has no kernel for the job's precision: what the user chose is one of the two.
-Status with_precision(const Options& options, const Status& status) {
-  if (!status.message().starts_with("device/") || status.message().find(" has no kernel ") == std::string::npos)
+/// A device that has no kernel for the job's model or precision: what the user chose is one of the two.
+Status with_choice(const Options& options, const Status& status) {
+  const std::string& message = status.message();
+  const bool is_of_kind = message.find(kNoKernelForKind) != std::string::npos;
+  if (!message.starts_with("device/") || (!is_of_kind && message.find(" has no kernel ") == std::string::npos))
     return status;
-  return invalid_argument("{}: {}: {}", options.where("train.precision"), options.get_string("train.precision"),
-                          status.message());
+  const char* key = is_of_kind ? "model.kind" : "train.precision";
+  return invalid_argument("{}: {}: {}", options.where(key), options.get_string(key), message);
 }
 
 void note_missing_kernel(Job& job) {
@@ -322,6 +325,7 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
   ALTIPLANO_ASSIGN(TrainingGraph graph,
                    build_job_graph(options, batch.global, sequence, recomputed_by(job, is_planned)));
   job.graph = std::make_unique<TrainingGraph>(std::move(graph));
+  if (!request.is_only_shown && request.needs_plan) ALTIPLANO_RETURN_IF_ERROR(check_data_for(*job.graph));
   ALTIPLANO_ASSIGN(Cluster cluster, load_cluster(options.get_string("cluster")));
   job.cluster = cluster.resized(request.num_ranks);
   if (!request.needs_plan) return job;
@@ -366,7 +370,7 @@ Result<JobRequest> job_request_of(const RankEnvironment& environment, const std:
 Result<Job> prepare_job(JobConfig config, const JobRequest& request) {
   const Options options = config.options;
   auto job = prepare(std::move(config), request);
-  if (!job.is_ok()) return with_place(options, with_precision(options, job.status()));
+  if (!job.is_ok()) return with_place(options, with_choice(options, job.status()));
   return job;
 }
 
