@@ -9,13 +9,14 @@ Made by a program; do not edit by hand:
 
 ```
 ninja -C build/dev bench_alpa_suite
-build/dev/bin/bench_alpa_suite --most-gpus 8 > docs/alpa-suite.md
+build/dev/bin/bench_alpa_suite > docs/alpa-suite.md
 ```
 
 The Alpa paper (Zheng et al., "Alpa: Automating inter- and intra-operator parallelism for distributed deep learning", OSDI 2022) plans three
 families of models that grow with the number of V100 GPUs, up to eight AWS p3.16xlarge: GPT of 0.35 to 39 billion parameters, a mixture of
 experts of 0.38 to 70, and Wide-ResNet of 0.25 to 13. They are `model/gpt`, `model/moe` and `model/wide_resnet` here, the cluster is the
-preset `p3.16xlarge`. Sizes, batches and published plans are in `tests/support/alpa_suite.cpp`.
+preset `p3.16xlarge`. Sizes, batches and published plans are in `tests/support/alpa_suite.cpp`; members of
+that list without a row here were not run (`--member` runs one).
 
 Every plan is costed by the same simulator (`docs/simulating.md`). Baselines are the rules people use (`planner/heuristic`: Megatron's,
 `planner/deepspeed`, `planner/fsdp`), each with recomputation where nothing fits without; their answers are not among what `planner/dp` considers.
