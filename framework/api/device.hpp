@@ -57,6 +57,9 @@ struct KernelCall {
   void* workspace = nullptr;  ///< workspace_bytes() of scratch, 64-byte aligned
 };
 
+/// "device/cpu has no kernel for op kind 'conv2d'".
+inline constexpr const char* kNoKernelForKind = "no kernel for op kind";
+
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -100,7 +103,8 @@ class Device {
   virtual Bytes peak_allocated() const noexcept = 0;
   /// In which forms make_kernel makes this. Which is the fastest is measured (framework/runtime/kernel_choice.hpp).
   virtual Result<KernelForms> forms([[maybe_unused]] const KernelRequest& request) noexcept { return KernelForms{}; }
-  /// Refuses an op kind, dtype, shape or form it has no kernel for, naming it.
+  /// Refuses an op kind, dtype, shape or form it has no kernel for, naming it; a kind it knows in no type with the
+  /// words kNoKernelForKind, by which what is only planned tells it from a wrong use.
   virtual Result<std::unique_ptr<Kernel>> make_kernel(const KernelRequest& request) noexcept = 0;
   /// destination[part] = or += source[part], strided (see BoxCopy). Empty parts are fine.
   virtual Status copy(const BoxCopy& boxes, DType dtype, const void* source, void* destination, bool add) noexcept = 0;

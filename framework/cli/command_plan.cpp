@@ -38,12 +38,14 @@ struct PlanArguments {
   std::string export_to;             ///< "megatron"
 };
 
-/// `may_stand_in`: of many ranks the first of every stage speak for the others.
-Result<Job> prepare(const PlanArguments& arguments, bool may_stand_in = false) {
+/// `may_stand_in`: of many ranks the first of every stage speak for the others. `will_run`: what the device has no
+/// kernel for is refused.
+Result<Job> prepare(const PlanArguments& arguments, bool may_stand_in = false, bool will_run = false) {
   ALTIPLANO_ASSIGN(JobConfig config, load_job(arguments.job));
   JobRequest request;
   request.num_ranks = arguments.ranks;
   request.plan_file = arguments.plan_file;
+  request.is_only_shown = !will_run;
   request.only_first_of_stage = may_stand_in && arguments.ranks > kMostRanksEach;
   ALTIPLANO_ASSIGN(Job job, prepare_job(std::move(config), request));
   ALTIPLANO_RETURN_IF_ERROR(check_plan_kernels(job));
@@ -193,7 +195,7 @@ Result<std::string> check_start(const Job& job) {
 }
 
 Status validate(const PlanArguments& arguments) {
-  ALTIPLANO_ASSIGN(Job job, prepare(arguments));
+  ALTIPLANO_ASSIGN(Job job, prepare(arguments, false, true));
   ALTIPLANO_ASSIGN(const std::string data, check_start(job));
   ALTIPLANO_RETURN_IF_ERROR(verify_programs(job.programs));
   size_t instructions = 0;

@@ -118,6 +118,7 @@ Status simulate(const SimulateArguments& arguments) {
   JobRequest request;
   request.num_ranks = arguments.ranks;
   request.plan_file = arguments.plan_file;
+  request.is_only_shown = true;
   request.only_first_of_stage = arguments.ranks > kMostRanksEach;
   ALTIPLANO_ASSIGN(Job job, prepare_job(std::move(config), request));
   print_notices(job.notices);

@@ -54,7 +54,8 @@ OpWork op_work(const std::string& kind, const Attributes& attributes, std::span<
     work.inner_bytes = Bytes(static_cast<int64_t>(definition.inner_elements(inputs)) * size_of(inputs[0].dtype));
   if (inputs.size() != 2 || outputs.size() != 1 || flops == 0 || !is_floating(inputs[1].dtype)) return work;
   const std::string rule = definition.rule(inputs, outputs, attributes);
-  if (rule.find("sum:") == std::string::npos) return work;
+  // A convolution is no product of matrices: its windows are whole factors.
+  if (rule.find("sum:") == std::string::npos || rule.find("whole:") != std::string::npos) return work;
   if (const auto parsed = ShardingRule::parse(rule, inputs, outputs)) {
     const ProductDims product = dims_of_product(*parsed);
     work.smallest_dim = product.smallest();

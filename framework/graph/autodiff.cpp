@@ -33,7 +33,10 @@ class Autodiff {
     for (const Op& op : graph_.ops()) {
       bool any = false;
       for (ValueId input : op.inputs) any = any || needs_[input.index()];
-      for (ValueId output : op.outputs) needs_[output.index()] = any && is_floating(graph_.value(output).dtype);
+      const int most = OpTable::instance().get(op.kind).num_differentiable;
+      for (size_t i = 0; i < op.outputs.size(); ++i)
+        needs_[op.outputs[i].index()] =
+            any && is_floating(graph_.value(op.outputs[i]).dtype) && (most < 0 || i < static_cast<size_t>(most));
     }
   }
 

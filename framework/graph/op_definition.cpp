@@ -49,7 +49,8 @@ OpTable& OpTable::instance() {
 OpTable::OpTable() {
   std::vector<OpDefinition> definitions;
   for (auto* add_family : {add_matmul_ops, add_elementwise_ops, add_normalization_ops, add_attention_ops,
-                           add_embedding_ops, add_fused_ops, add_loss_ops, add_reduction_ops, add_layout_ops, add_optimizer_ops})
+                           add_embedding_ops, add_fused_ops, add_loss_ops, add_reduction_ops, add_layout_ops,
+                           add_optimizer_ops, add_convolution_ops, add_batch_norm_ops, add_expert_ops})
     add_family(definitions);
   for (OpDefinition& definition : definitions) {
     Status status = add(std::move(definition));

@@ -88,6 +88,11 @@ struct OpDefinition {
   /// Elements of what stands between the products an op is made of (attention: its scores), which a device that makes
   /// them one after the other writes and reads again. Null: none.
   std::function<double(std::span<const ValueType> inputs)> inner_elements;
+  /// Outputs from this one on are constants to autodiff: no gradient flows into them. -1: none is.
+  int num_differentiable = -1;
+  /// Its attribute `samples` says over how many samples of the global batch it computes together (statistics of batch
+  /// normalization): a plan must bring just as many at once (samples_together.hpp).
+  bool takes_samples_together = false;
 };
 
 /// Bytes an op reads and writes when nothing is fused: the sum over its operands.
@@ -120,5 +125,8 @@ void add_loss_ops(std::vector<OpDefinition>& out);
 void add_reduction_ops(std::vector<OpDefinition>& out);
 void add_layout_ops(std::vector<OpDefinition>& out);
 void add_optimizer_ops(std::vector<OpDefinition>& out);
+void add_convolution_ops(std::vector<OpDefinition>& out);
+void add_batch_norm_ops(std::vector<OpDefinition>& out);
+void add_expert_ops(std::vector<OpDefinition>& out);
 
 }  // namespace altiplano

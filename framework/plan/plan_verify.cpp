@@ -4,6 +4,7 @@
 
 #include "framework/base/plural.hpp"
 #include "framework/base/text.hpp"
+#include "framework/graph/samples_together.hpp"
 #include "framework/plan/plan.hpp"
 #include "framework/sharding/rule.hpp"
 
@@ -166,6 +167,12 @@ Status check_batch(const Plan& plan, const TrainingGraph& training) {
     return refuse(plan, "batch.microbatches",
                   "plan: microbatch {} x microbatches {} x data {} = {:.0f}, the global batch is {}", plan.microbatch,
                   plan.num_microbatches, plan.data_degree(), product, batch);
+  ALTIPLANO_ASSIGN(const int64_t together, samples_together(training.graph));
+  if (together > 0 && together != plan.microbatch * plan.data_degree())
+    return refuse(plan, "batch.microbatch",
+                  "plan computes {} x data {} = {} samples at once, the model's statistics are over {}; valid: {}",
+                  plan.microbatch, plan.data_degree(), plan.microbatch * plan.data_degree(), together,
+                  counted(batch / together, "microbatch", "microbatches"));
   return Status::ok();
 }
 

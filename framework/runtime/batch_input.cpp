@@ -4,15 +4,35 @@
 
 namespace altiplano {
 
+namespace {
+
+using BatchParts = std::map<std::string, std::vector<int32_t> Batch::*>;
+
+const BatchParts& batch_parts() {
+  static const BatchParts parts = {{"tokens", &Batch::tokens},
+                                   {"labels", &Batch::labels},
+                                   {kDocumentStartInput, &Batch::document_start},
+                                   {kPositionsInput, &Batch::positions}};
+  return parts;
+}
+
+}  // namespace
+
+Status check_data_for(const TrainingGraph& graph) {
+  for (ValueId id : graph.inputs)
+    if (const Value& input = graph.graph.value(id); !batch_parts().contains(input.name))
+      return invalid_argument(
+          "model.kind: model/{} takes the input '{}', {}{}, which token files do not have; it can be planned, "
+          "estimated "
+          "and simulated",
+          graph.graph.name, input.name, to_string(input.dtype), to_string(input.shape));
+  return Status::ok();
+}
+
 BatchInput::BatchInput(const BatchSource& source, const TrainingGraph& graph) : source_(source) {
-  static const std::map<std::string, std::vector<int32_t> Batch::*> kParts = {
-      {"tokens", &Batch::tokens},
-      {"labels", &Batch::labels},
-      {kDocumentStartInput, &Batch::document_start},
-      {kPositionsInput, &Batch::positions}};
   for (ValueId id : graph.inputs) {
-    auto part = kParts.find(graph.graph.value(id).name);
-    ALTIPLANO_ASSERT(part != kParts.end(), "data has nothing for the input {}", graph.graph.value(id).name);
+    auto part = batch_parts().find(graph.graph.value(id).name);
+    ALTIPLANO_ASSERT(part != batch_parts().end(), "data has nothing for the input {}", graph.graph.value(id).name);
     part_of_[id] = part->second;
   }
 }

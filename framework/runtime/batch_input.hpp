@@ -8,6 +8,9 @@
 
 namespace altiplano {
 
+/// Refuses a model that wants what token files do not have.
+Status check_data_for(const TrainingGraph& graph);
+
 class BatchInput : public InputSource {
  public:
   enum class Part : uint8_t { kTraining, kValidation };

@@ -10,6 +10,7 @@
 #include "framework/config/job_values.hpp"
 #include "framework/plan/degrees.hpp"
 #include "framework/plugin/registry.hpp"
+#include "framework/runtime/batch_input.hpp"
 #include "framework/runtime/job_cluster.hpp"
 #include "framework/runtime/job_graph.hpp"
 #include "framework/runtime/job_plan.hpp"
@@ -184,12 +185,22 @@ Status check_plugins(const Options& options) {
   return check("device.kind", registry.device(named("device.kind")).status());
 }
 
-/// A device that has no kernel for the job's precision: what the user chose is one of the two.
-Status with_precision(const Options& options, const Status& status) {
-  if (!status.message().starts_with("device/") || status.message().find(" has no kernel ") == std::string::npos)
+/// A device that has no kernel for the job's model or precision: what the user chose is one of the two.
+Status with_choice(const Options& options, const Status& status) {
+  const std::string& message = status.message();
+  const bool is_of_kind = message.find(kNoKernelForKind) != std::string::npos;
+  if (!message.starts_with("device/") || (!is_of_kind && message.find(" has no kernel ") == std::string::npos))
     return status;
-  return invalid_argument("{}: {}: {}", options.where("train.precision"), options.get_string("train.precision"),
-                          status.message());
+  const char* key = is_of_kind ? "model.kind" : "train.precision";
+  return invalid_argument("{}: {}: {}", options.where(key), options.get_string(key), message);
+}
+
+void note_missing_kernel(Job& job) {
+  const std::string& missing = job.device->missing_kernel();
+  if (missing.empty()) return;
+  job.notices.push_back(
+      fmt::format("{}: {}; such ops are planned without scratch memory, and the job cannot be trained there",
+                  job.config.options.where("device.kind"), missing));
 }
 
 /// The device multiplies this type in a wider one: what was chosen for speed is slower here.
@@ -302,6 +313,7 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
   ALTIPLANO_ASSIGN(TrainingGraph graph,
                    build_job_graph(options, batch.global, sequence, recomputed_by(job, is_planned)));
   job.graph = std::make_unique<TrainingGraph>(std::move(graph));
+  if (!request.is_only_shown && request.needs_plan) ALTIPLANO_RETURN_IF_ERROR(check_data_for(*job.graph));
   if (!request.needs_plan) {
     ALTIPLANO_RETURN_IF_ERROR(find_cluster(job, request));
     return job;
@@ -309,6 +321,7 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
 
   auto start = std::chrono::steady_clock::now();
   ALTIPLANO_ASSIGN(job.device, JobDevice::open(options, request.num_ranks, request.threads, job.graph->seed));
+  if (request.is_only_shown) job.device->pass_over_missing_kernels();
   ALTIPLANO_RETURN_IF_ERROR(find_cluster(job, request));
   note_slow_precision(job);
   LastLowered last;
@@ -322,6 +335,7 @@ Result<Job> prepare(JobConfig config, const JobRequest& request) {
     note_overridden(job);
   }
   if (!request.proved) ALTIPLANO_RETURN_IF_ERROR(lower_plan(job, request.only_first_of_stage, std::move(last)));
+  note_missing_kernel(job);
   if (!is_planned && !request.proved) job.plan.cluster_figures = job.figures;
   job.planning_time = Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return job;
@@ -346,7 +360,7 @@ Result<JobRequest> job_request_of(const RankEnvironment& environment, const std:
 Result<Job> prepare_job(JobConfig config, const JobRequest& request) {
   const Options options = config.options;
   auto job = prepare(std::move(config), request);
-  if (!job.is_ok()) return with_place(options, with_precision(options, job.status()));
+  if (!job.is_ok()) return with_place(options, with_choice(options, job.status()));
   return job;
 }
 

@@ -63,7 +63,10 @@ struct JobRequest {
   /// The first rank of every stage speaks for all: `programs` holds those alone, memory is theirs. For what is only
   /// shown, of many ranks.
   bool only_first_of_stage = false;
-  RankPlaces places = {};          ///< of the ranks; empty: they share one host
+  RankPlaces places = {};  ///< of the ranks; empty: they share one host
+  /// Nothing of it will run here: ops that the device has no kernel for are planned without their scratch, with a
+  /// notice.
+  bool is_only_shown = false;
   bool takes_cached_plan = false;  ///< one that an equal job has found before (plan_cache.hpp), instead of planning
 };
 

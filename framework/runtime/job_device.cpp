@@ -6,6 +6,15 @@
 
 namespace altiplano {
 
+namespace {
+
+/// Devices refuse a kind they do not know in these words (api/device.hpp).
+bool is_unknown_kind(const Status& status) {
+  return status.message().find(kNoKernelForKind) != std::string::npos;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<JobDevice>> JobDevice::open(const Options& options, int num_ranks, int threads, uint64_t seed) {
   auto& registry = PluginRegistry::instance();
   const std::string& kind = options.get_string("device.kind");
@@ -26,8 +35,11 @@ Result<std::unique_ptr<Device>> JobDevice::open_another() const {
 LoweringOptions JobDevice::lowering() {
   LoweringOptions options;
   options.workspace = [this](const Program& program, const ComputeInstruction& instruction) -> Result<int64_t> {
-    ALTIPLANO_ASSIGN(Kernel * kernel, kernels_->get(program, instruction));
-    return kernel->workspace_bytes();
+    auto kernel = kernels_->get(program, instruction);
+    if (kernel.is_ok()) return (*kernel)->workspace_bytes();
+    if (!passes_over_missing_ || !is_unknown_kind(kernel.status())) return kernel.status();
+    if (missing_kernel_.empty()) missing_kernel_ = kernel.status().message();
+    return 0;
   };
   return options;
 }

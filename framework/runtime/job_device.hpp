@@ -18,6 +18,10 @@ class JobDevice {
   Result<std::unique_ptr<Device>> open_another() const;
   /// For lower() and estimate_plan(); holds this object. Refuses ops and types that the device does not know.
   LoweringOptions lowering();
+  /// For what is only looked at: op kinds that the device has no kernel for take no scratch, instead of being refused.
+  void pass_over_missing_kernels() { passes_over_missing_ = true; }
+  /// Of the first such kind: "device/cpu has no kernel for op kind 'conv2d'". Empty: none was met.
+  const std::string& missing_kernel() const { return missing_kernel_; }
   Device& device() { return *device_; }
   KernelCache& kernels() { return *kernels_; }
   /// "AMD EPYC, family 25, model 1; cpu (avx2, oneDNN 2.6.3); 2 threads": what a kernel table is good for.
@@ -28,6 +32,8 @@ class JobDevice {
   DeviceOptions options_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<KernelCache> kernels_;
+  bool passes_over_missing_ = false;
+  std::string missing_kernel_;
 };
 
 }  // namespace altiplano

@@ -7,6 +7,7 @@
 
 #include "framework/base/console.hpp"
 #include "framework/base/plural.hpp"
+#include "framework/graph/samples_together.hpp"
 #include "framework/plugin/registry.hpp"
 #include "framework/simulate/fit.hpp"
 #include "framework/simulate/plan_estimate.hpp"
@@ -88,6 +89,22 @@ struct Question {
   PlanRequest request;
 };
 
+/// Where the model takes samples together, the number of microbatches is the model's.
+Status keep_samples_together(const Job& job, PlanRequest& request) {
+  ALTIPLANO_ASSIGN(const int64_t together, samples_together(job.graph->graph));
+  if (together == 0) return Status::ok();
+  const Options& options = job.config.options;
+  const int64_t wanted = request.global_batch / together;
+  const char* key = "train.gradient_accumulation_steps";
+  if (request.accumulation > 0 && options.has(key) && request.accumulation != wanted)
+    return invalid_argument("{}: {} microbatches of {} samples take {} at once; model/{}'s statistics are over {}: {}",
+                            options.where(key), request.accumulation, request.global_batch,
+                            request.global_batch / request.accumulation, options.get_string("model.kind"), together,
+                            counted(wanted, "microbatch", "microbatches"));
+  if (request.microbatch == 0) request.accumulation = wanted;
+  return Status::ok();
+}
+
 Result<std::unique_ptr<Question>> question_of(const Job& job, const PlanningSizes& sizes,
                                               std::vector<ConsideredPlan>& noted, LastLowered& last) {
   const Options& options = job.config.options;
@@ -103,6 +120,7 @@ Result<std::unique_ptr<Question>> question_of(const Job& job, const PlanningSize
   request.global_batch = sizes.batch.global;
   request.microbatch = sizes.batch.micro;
   request.accumulation = sizes.batch.accumulation;
+  ALTIPLANO_RETURN_IF_ERROR(keep_samples_together(job, request));
   request.memory_per_rank = memory;
   if (options.has("parallel.zero_stage")) request.zero = static_cast<int>(options.get_int("parallel.zero_stage"));
   return question;

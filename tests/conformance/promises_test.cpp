@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(every_op_keeps_its_promises) {
   hold_to_promises(ALTIPLANO_BINARY_DIR "/fixtures/plugins/op_double.so");
 }
 BOOST_AUTO_TEST_CASE(every_model_keeps_its_promises) {
-  hold_all_to_promises(Model::kKind, {"model/gpt"});
+  hold_all_to_promises(Model::kKind, {"model/gpt", "model/moe", "model/wide_resnet"});
 }
 BOOST_AUTO_TEST_CASE(every_scheduler_keeps_its_promises) {
   hold_all_to_promises(Scheduler::kKind, {"scheduler/local"});

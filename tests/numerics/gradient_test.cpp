@@ -162,6 +162,44 @@ BOOST_AUTO_TEST_CASE(gradients_of_normalizations) {
   check_gradients("softmax", [](Case& c) { return c.builder.op1("softmax", "y", {c.normal("x", {3, 4})}); });
 }
 
+BOOST_AUTO_TEST_CASE(gradients_of_convolution_and_pooling) {
+  const Shape image{2, 5, 4, 3};
+  for (int64_t stride : {1, 2})
+    for (int64_t padding : {0, 1}) {
+      const Attributes window{{"stride", stride}, {"padding", padding}, {"window", int64_t{3}}};
+      check_gradients(fmt::format("conv2d stride {} padding {}", stride, padding), [&](Case& c) {
+        return c.builder.op1("conv2d", "y", {c.normal("x", image), c.normal("w", {3, 2, 3, 2})}, window);
+      });
+      check_gradients(fmt::format("max_pool stride {} padding {}", stride, padding),
+                      [&](Case& c) { return c.builder.op1("max_pool", "y", {c.normal("x", image)}, window); });
+    }
+  check_gradients("mean_pool", [&](Case& c) { return c.builder.op1("mean_pool", "y", {c.normal("x", image)}); });
+  check_gradients("relu", [&](Case& c) { return c.builder.op1("relu", "y", {c.normal("x", image)}); });
+}
+
+BOOST_AUTO_TEST_CASE(gradients_of_batch_norm_go_through_its_statistics) {
+  check_gradients("batch_norm", [](Case& c) {
+    const Attributes samples{{"samples", int64_t{3}}, {"epsilon", 1e-5}};
+    const ValueId x = c.normal("x", {3, 2, 2, 4});
+    const auto moments = c.builder.op("batch_moments", "m", {x}, samples);
+    return c.builder.op1("batch_norm", "y", {x, moments[0], moments[1], c.normal("w", {4}), c.normal("b", {4})},
+                         samples);
+  });
+}
+
+BOOST_AUTO_TEST_CASE(gradients_of_experts_go_through_weights_and_tokens_not_through_routes) {
+  for (int64_t capacity : {1, 3})
+    check_gradients(fmt::format("experts of capacity {}", capacity), [&](Case& c) {
+      GraphBuilder& b = c.builder;
+      const ValueId x = c.normal("x", {2, 6, 3});
+      const ValueId scores = b.matmul("scores", "[b,s,d] [d,e] -> [b,s,e]", x, c.normal("router", {3, 4}));
+      const auto routes = b.op("top2_gating", "r", {b.op1("softmax", "gates", {scores})}, {{"capacity", capacity}});
+      const ValueId taken = b.matmul("taken", "[b,s,e,c] [b,s,d] -> [e,b,c,d]", routes[1], x);
+      const ValueId made = b.matmul("made", "[e,b,c,d] [e,d,f] -> [e,b,c,f]", taken, c.normal("w", {4, 3, 2}));
+      return b.matmul("y", "[b,s,e,c] [e,b,c,f] -> [b,s,f]", routes[0], made);
+    });
+}
+
 BOOST_AUTO_TEST_CASE(gradients_of_attention_with_and_without_mask_and_dropout) {
   for (int64_t causal : {0, 1})
     for (double dropout : {0.0, 0.4})

@@ -96,6 +96,18 @@ OpDefinition gelu_grad() {
   return definition;
 }
 
+OpDefinition relu() {
+  OpDefinition definition = pointwise("relu", "max(x, 0): x -> y", 1, false, 1);
+  definition.gradient = [](GradientContext& context) {
+    return std::vector<ValueId>{context.emit1("relu_grad", "x", {context.op().outputs[0], context.output_gradient()})};
+  };
+  return definition;
+}
+
+OpDefinition relu_grad() {
+  return pointwise("relu_grad", "dy where y is above 0: y, dy -> dx", 2, false, 1);
+}
+
 OpDefinition dropout() {
   OpDefinition definition =
       pointwise("dropout", "zeroes elements with probability p, scales the others by 1/(1-p): x -> y", 1, false, 10);
@@ -113,7 +125,8 @@ OpDefinition dropout() {
 }  // namespace
 
 void add_elementwise_ops(std::vector<OpDefinition>& out) {
-  for (auto* make : {add, multiply, add_bias, scale, cast, gelu, gelu_grad, dropout}) out.push_back(make());
+  for (auto* make : {add, multiply, add_bias, scale, cast, gelu, gelu_grad, relu, relu_grad, dropout})
+    out.push_back(make());
 }
 
 }  // namespace altiplano

@@ -48,8 +48,9 @@ const Table& kernel_table() {
   static const Table table = [] {
     Table t;
     for (auto* add_family :
-         {add_attention_kernels, add_embedding_kernels, add_layout_kernels, add_loss_kernels, add_matmul_kernels,
-          add_normalization_kernels, add_optimizer_kernels, add_pointwise_kernels, add_reduction_kernels})
+         {add_attention_kernels, add_batch_norm_kernels, add_convolution_kernels, add_embedding_kernels,
+          add_expert_kernels, add_layout_kernels, add_loss_kernels, add_matmul_kernels, add_normalization_kernels,
+          add_optimizer_kernels, add_pointwise_kernels, add_reduction_kernels})
       add_family(t);
     return t;
   }();

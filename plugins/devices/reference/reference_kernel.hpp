@@ -26,7 +26,10 @@ struct Makers {
 using Table = std::map<std::string, Makers>;
 
 void add_attention_kernels(Table& table);
+void add_batch_norm_kernels(Table& table);
+void add_convolution_kernels(Table& table);
 void add_embedding_kernels(Table& table);
+void add_expert_kernels(Table& table);
 void add_layout_kernels(Table& table);
 void add_loss_kernels(Table& table);
 void add_matmul_kernels(Table& table);

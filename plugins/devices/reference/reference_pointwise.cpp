@@ -48,6 +48,16 @@ Form add_bias(const KernelRequest& request) {
 }
 
 template <typename T>
+Form relu(const KernelRequest& request) {
+  return unary<T>(request, [](double x) { return x > 0 ? x : 0; });
+}
+
+template <typename T>
+Form relu_grad(const KernelRequest& request) {
+  return binary<T>(request, [](double y, double dy) { return y > 0 ? dy : 0; });
+}
+
+template <typename T>
 Form scale(const KernelRequest& request) {
   return unary<T>(request, [factor = request.attributes.get_float("factor", 1)](double x) { return x * factor; });
 }
@@ -154,6 +164,8 @@ void add_pointwise_kernels(Table& table) {
   table["add_bias"] = {add_bias<float>, add_bias<double>};
   table["scale"] = {scale<float>, scale<double>};
   table["cast"] = {cast<float>, cast<double>, nullptr, nullptr, true};
+  table["relu"] = {relu<float>, relu<double>};
+  table["relu_grad"] = {relu_grad<float>, relu_grad<double>};
   table["gelu"] = {gelu<float>, gelu<double>};
   table["gelu_grad"] = {gelu_grad<float>, gelu_grad<double>};
   table["bias_gelu"] = {bias_gelu<float>, bias_gelu<double>};
