@@ -25,8 +25,9 @@ namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
 constexpr auto kTick = milliseconds(100);
-constexpr auto kAgentsLimit = std::chrono::seconds(60);  // for all agents to be there at the start
-constexpr auto kAskLimit = std::chrono::seconds(30);     // for Slurm to answer
+constexpr auto kAgentsLimit = std::chrono::seconds(60);     // for all agents to be there at the start
+constexpr auto kFirstWordLimit = std::chrono::minutes(15);  // for srun to start the ranks, and planning
+constexpr auto kAskLimit = std::chrono::seconds(30);        // for Slurm to answer
 
 std::string own_program() {
   return fs::read_symlink("/proc/self/exe").string();
@@ -300,6 +301,7 @@ Result<StartEnd> JobSupervisor::start_ranks(const std::vector<std::string>& host
 /// Until the step has ended, of itself or because one of its nodes is gone.
 Status JobSupervisor::watch(ChildProcess& step, const std::vector<std::string>& hosts, StartEnd& end) {
   const std::string log = fmt::format("{}/logs/job-{}/rank-0.log", run_directory_, start_name());
+  const auto begin = Clock::now();
   bool is_killed = false;
   while (!step.exit_code()) {
     tend();
@@ -309,7 +311,12 @@ Status JobSupervisor::watch(ChildProcess& step, const std::vector<std::string>& 
       story_->tell(fmt::format("{} heard: the ranks are told to save and stop", signal_name(stop_signal())));
       step.signal(SIGUSR1);  // srun hands it on; TERM would end it
     }
-    if (is_killed || !note_silent(hosts)) continue;
+    if (is_killed) continue;
+    const bool never_began = log_read_ == 0 && Clock::now() - begin > kFirstWordLimit;
+    if (never_began)
+      story_->tell(
+          fmt::format("the first rank said nothing for {}: the start is ended", seconds_text(kFirstWordLimit)));
+    if (!note_silent(hosts) && !never_began) continue;
     // srun itself would wait for the dead node; killed, it takes the other tasks with it within a second.
     is_killed = true;
     step.signal_group(SIGKILL);
