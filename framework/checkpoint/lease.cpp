@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -61,7 +62,9 @@ Result<bool> grant(const std::string& draft, const std::string& path, const std:
 }  // namespace
 
 Result<EpochLease> EpochLease::take(const std::string& directory, const std::string& owner, int64_t least) {
-  const std::string draft = temporary_name(directory + "/.lease"), text = owner + "\n";
+  static std::atomic<int> num_drafts = 0;
+  const std::string draft = fmt::format("{}-{}", temporary_name(directory + "/.lease"), ++num_drafts);
+  const std::string text = owner + "\n";
   ALTIPLANO_RETURN_IF_ERROR(write_file_atomically(draft, text));
   int64_t epoch = std::max(least, highest(epochs_in(directory)) + 1);
   Result<bool> granted = grant(draft, lease_path(directory, epoch), text);
