@@ -59,6 +59,21 @@ Result<bool> grant(const std::string& draft, const std::string& path, const std:
   return runtime_failure("{}: cannot be made: {}", path, std::strerror(error));
 }
 
+/// The next number, which is the highest once it is taken: one that was removed behind a later start is no longer free.
+Result<bool> take_highest(const std::string& directory, const std::string& draft, const std::string& text,
+                          int64_t least, int64_t& epoch) {
+  std::error_code ignored;
+  for (;;) {
+    epoch = std::max(least, highest(epochs_in(directory)) + 1);
+    const std::string path = lease_path(directory, epoch);
+    const Result<bool> granted = grant(draft, path, text);
+    if (!granted.is_ok()) return granted;
+    if (!*granted) continue;
+    if (highest(epochs_in(directory)) == epoch) return granted;
+    fs::remove(path, ignored);
+  }
+}
+
 }  // namespace
 
 Result<EpochLease> EpochLease::take(const std::string& directory, const std::string& owner, int64_t least) {
@@ -66,9 +81,8 @@ Result<EpochLease> EpochLease::take(const std::string& directory, const std::str
   const std::string draft = fmt::format("{}-{}", temporary_name(directory + "/.lease"), ++num_drafts);
   const std::string text = owner + "\n";
   ALTIPLANO_RETURN_IF_ERROR(write_file_atomically(draft, text));
-  int64_t epoch = std::max(least, highest(epochs_in(directory)) + 1);
-  Result<bool> granted = grant(draft, lease_path(directory, epoch), text);
-  while (granted.is_ok() && !*granted) granted = grant(draft, lease_path(directory, ++epoch), text);
+  int64_t epoch = 0;
+  const Result<bool> granted = take_highest(directory, draft, text, least, epoch);
   std::error_code ignored;
   fs::remove(draft, ignored);
   ALTIPLANO_RETURN_IF_ERROR(granted.status());
