@@ -28,8 +28,8 @@ std::vector<std::string> folder_names(const std::string& directory) {
 std::string step_folder(const std::string& directory, int64_t step) {
   return fmt::format("{}/{}{:08}", directory, kStepPrefix, step);
 }
-std::string temporary_folder(const std::string& directory, int64_t step) {
-  return fmt::format("{}/{}{}", directory, kTemporaryPrefix, step);
+std::string temporary_folder(const std::string& directory, int64_t step, int64_t attempt) {
+  return fmt::format("{}/{}{}{}", directory, kTemporaryPrefix, step, attempt > 1 ? fmt::format(".{}", attempt) : "");
 }
 std::string retired_folder(const std::string& step_path) {
   std::filesystem::path path(step_path);
@@ -96,7 +96,8 @@ std::vector<std::string> list_leftovers(const std::string& directory) {
 std::optional<int64_t> unfinished_step(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename().string();
   if (!name.starts_with(kTemporaryPrefix)) return std::nullopt;
-  return parse_int(name.substr(kTemporaryPrefix.size()));
+  const std::string numbers = name.substr(kTemporaryPrefix.size());
+  return parse_int(numbers.substr(0, numbers.find('.')));
 }
 
 }  // namespace altiplano

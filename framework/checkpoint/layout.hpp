@@ -7,8 +7,10 @@
 
 namespace altiplano {
 
-std::string step_folder(const std::string& directory, int64_t step);       ///< "<directory>/step-00000120"
-std::string temporary_folder(const std::string& directory, int64_t step);  ///< "<directory>/.tmp-step-120"
+std::string step_folder(const std::string& directory, int64_t step);  ///< "<directory>/step-00000120"
+/// "<directory>/.tmp-step-120", of later starts of the run "<directory>/.tmp-step-120.2": what an earlier one that was
+/// cut off still writes is not mixed with theirs.
+std::string temporary_folder(const std::string& directory, int64_t step, int64_t attempt = 1);
 std::string retired_folder(const std::string& step_path);  ///< "<directory>/.old-step-00000120": being removed
 std::string aside_folder(const std::string& step_path);    ///< "<directory>/.aside-step-00000120": being replaced
 std::string shard_name(int rank);                          ///< "rank-0003.h5"

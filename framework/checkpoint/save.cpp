@@ -116,14 +116,18 @@ Status replace_in_two_steps(const std::string& folder, const std::string& path) 
 
 /// Puts the finished folder in place. A resumed run comes again to a step whose old folder was damaged, or lies after
 /// the step it resumed from; the two change places.
-Status put_in_place(const std::string& folder, const std::string& path, const std::string& run_id) {
+Status put_in_place(const std::string& folder, const std::string& path, const CheckpointInfo& info) {
   std::error_code error;
   if (!fs::exists(path, error)) return publish_directory(folder, path);
   auto old = info_of(path);
-  if (old && old->run_id != run_id) {
+  if (old && old->run_id != info.run_id) {
     return runtime_failure("{}: is a checkpoint of run {}, this is run {}; use another checkpoint.dir", path,
-                           old->run_id, run_id);
+                           old->run_id, info.run_id);
   }
+  if (old && old->attempt > info.attempt)
+    return Status(StatusCode::kCancelled,
+                  fmt::format("{}: is of start {} of the run, this is start {}, which saves nothing more", path,
+                              old->attempt, info.attempt));
   ALTIPLANO_RETURN_IF_ERROR(sync_directory(folder));
   ALTIPLANO_ASSIGN(const bool is_exchanged, exchange(folder, path));
   if (!is_exchanged) return replace_in_two_steps(folder, path);
@@ -156,8 +160,9 @@ int64_t payload_bytes(std::span<const TensorPart> parts) {
                          [](int64_t sum, const TensorPart& part) { return sum + bytes_of(part); });
 }
 
-Status save_shard(const std::string& directory, int64_t step, int rank, std::span<const TensorPart> parts) {
-  std::string folder = temporary_folder(directory, step);
+Status save_shard(const std::string& directory, int64_t step, int rank, std::span<const TensorPart> parts,
+                  int64_t attempt) {
+  std::string folder = temporary_folder(directory, step, attempt);
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) return runtime_failure("{}: cannot be created: {}", folder, error.message());
@@ -167,9 +172,9 @@ Status save_shard(const std::string& directory, int64_t step, int rank, std::spa
   return status.with_context(fmt::format("while saving step {} of rank {}", step, rank));
 }
 
-Result<PublishReport> publish_checkpoint(const std::string& directory, const CheckpointInfo& info,
-                                         const KeepRule& keep) {
-  std::string folder = temporary_folder(directory, info.step);
+Result<PublishReport> publish_checkpoint(const std::string& directory, const CheckpointInfo& info, const KeepRule& keep,
+                                         const std::function<Status()>& may_publish) {
+  std::string folder = temporary_folder(directory, info.step, info.attempt);
   Manifest manifest;
   manifest.info = info;
   manifest.written_by = ALTIPLANO_VERSION;
@@ -184,7 +189,8 @@ Result<PublishReport> publish_checkpoint(const std::string& directory, const Che
   PublishReport report;
   report.path = step_folder(directory, info.step);
   report.bytes = manifest.num_bytes();
-  ALTIPLANO_RETURN_IF_ERROR(put_in_place(folder, report.path, info.run_id));
+  if (may_publish) ALTIPLANO_RETURN_IF_ERROR(may_publish());
+  ALTIPLANO_RETURN_IF_ERROR(put_in_place(folder, report.path, info));
   std::string name = fs::path(report.path).filename().string();
   ALTIPLANO_RETURN_IF_ERROR(write_file_atomically(directory + "/" + kLatestName, name + "\n"));
   prune(directory, info, keep, report);
@@ -202,9 +208,9 @@ Status remove_checkpoint(const std::string& path) {
   return runtime_failure("{}: cannot be removed: {}", path, error.message());
 }
 
-void discard_unfinished(const std::string& directory, int64_t step) {
+void discard_unfinished(const std::string& directory, int64_t step, int64_t attempt) {
   std::error_code ignored;
-  fs::remove_all(temporary_folder(directory, step), ignored);
+  fs::remove_all(temporary_folder(directory, step, attempt), ignored);
 }
 
 std::vector<std::string> remove_unfinished(const std::string& directory) {

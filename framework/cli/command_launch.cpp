@@ -31,8 +31,7 @@ struct LaunchArguments {
 
 std::vector<std::string> rank_command(const LaunchArguments& arguments) {
   std::vector<std::string> command = job_command("train", arguments.job);
-  if (!arguments.start.resume.empty()) command.insert(command.end(), {"--resume", arguments.start.resume});
-  if (!arguments.start.plan_file.empty()) command.insert(command.end(), {"--plan", arguments.start.plan_file});
+  add_start_options(command, arguments.start);
   return command;
 }
 
@@ -43,9 +42,9 @@ std::chrono::milliseconds stopped_limit(const Options& options) {
 }
 
 /// What the workload manager gave; this launcher starts ranks on its own host only.
-Result<Allocation> ask_scheduler(int ranks) {
+Result<JobAllocation> ask_scheduler(int ranks) {
   ALTIPLANO_ASSIGN(JobAllocation found, find_allocation(environment_variables(), ranks));
-  if (found.allocation.hosts.size() == 1) return std::move(found.allocation);
+  if (found.allocation.hosts.size() == 1) return found;
   return invalid_argument(
       "{} gave the job {} hosts ({}); `altiplano launch` starts ranks on one. One rank per task, on all hosts: srun "
       "--mpi=pmix altiplano train ...",
@@ -56,10 +55,10 @@ Result<Allocation> ask_scheduler(int ranks) {
 Result<Job> prepare(const LaunchArguments& arguments, double started, LaunchRequest& launch) {
   ALTIPLANO_RETURN_IF_ERROR(check_is_only_task("launch", environment_variables()));
   ALTIPLANO_ASSIGN(JobConfig config, load_training_job(arguments.job, arguments.start));
-  ALTIPLANO_ASSIGN(const Allocation allocation, ask_scheduler(arguments.ranks));
-  launch.job_id = allocation.job_id;
-  launch.cpus_per_rank = allocation.cpus_per_rank;
-  ALTIPLANO_ASSIGN(launch.end_time, run_end(config.options, allocation.end_time, started));
+  ALTIPLANO_ASSIGN(const JobAllocation found, ask_scheduler(arguments.ranks));
+  launch.job_id = found.allocation.job_id;
+  launch.cpus_per_rank = found.allocation.cpus_per_rank;
+  ALTIPLANO_ASSIGN(launch.end_time, end_of_run(config.options, found, started));
   JobRequest request;
   request.num_ranks = arguments.ranks;
   request.threads = threads_of_rank(launch);

@@ -119,9 +119,10 @@ Status train_as_task(const TrainArguments& arguments, RankEnvironment environmen
     print_notices(tasks.notices);
     ALTIPLANO_ASSIGN(JobConfig config, load_training_job(arguments.job, arguments.start));
     ALTIPLANO_ASSIGN(const JobAllocation found, find_allocation(environment_variables(), environment.world_size));
-    ALTIPLANO_ASSIGN(environment.end_time, run_end(config.options, found.allocation.end_time, started));
+    ALTIPLANO_ASSIGN(environment.end_time, end_of_run(config.options, found, started));
     ALTIPLANO_ASSIGN(const JobRequest request, job_request_of(environment, arguments.start.plan_file));
-    ALTIPLANO_ASSIGN(job, prepare_for_ranks(std::move(config), request, num_hosts(environment.hosts)));
+    ALTIPLANO_ASSIGN(job, prepare_for_ranks(std::move(config), request, num_hosts(environment.hosts),
+                                            environment.start_name.empty() ? RunFolder::kMade : RunFolder::kTaken));
     return told_plan(job);
   };
   ALTIPLANO_ASSIGN(const FirstRanksWord word, hear_first_rank(*tasks.rendezvous, prepare_alone));

@@ -12,6 +12,7 @@
 
 namespace altiplano {
 
+void add_agent_command(CLI::App& app, int& exit_code);
 void add_ckpt_command(CLI::App& app, int& exit_code);
 void add_config_command(CLI::App& app, int& exit_code);
 void add_data_command(CLI::App& app, int& exit_code);
@@ -21,10 +22,14 @@ void add_eval_command(CLI::App& app, int& exit_code);
 void add_generate_command(CLI::App& app, int& exit_code);
 void add_init_command(CLI::App& app, int& exit_code);
 void add_launch_command(CLI::App& app, int& exit_code);
+void add_logs_command(CLI::App& app, int& exit_code);
 void add_plan_command(CLI::App& app, int& exit_code);
 void add_plugins_command(CLI::App& app, int& exit_code);
 void add_profile_command(CLI::App& app, int& exit_code);
 void add_simulate_command(CLI::App& app, int& exit_code);
+void add_status_command(CLI::App& app, int& exit_code);
+void add_submit_command(CLI::App& app, int& exit_code);
+void add_supervise_command(CLI::App& app, int& exit_code);
 void add_train_command(CLI::App& app, int& exit_code);
 void add_validate_command(CLI::App& app, int& exit_code);
 

@@ -9,8 +9,9 @@
 
 namespace altiplano {
 
-void add_job_arguments(CLI::App& command, JobArguments& arguments) {
-  command.add_option("-c,--config", arguments.file, "Job file (YAML)")->required()->type_name("FILE");
+void add_job_arguments(CLI::App& command, JobArguments& arguments, JobFile file) {
+  const char* const names = file == JobFile::kPositionalToo ? "-c,--config,job" : "-c,--config";
+  command.add_option(names, arguments.file, "Job file (YAML)")->required()->type_name("FILE");
   command
       .add_option("--set", arguments.overrides, "Override one key of the job file, e.g. train.max_steps=20; repeatable")
       ->type_name("KEY=VALUE")
@@ -82,6 +83,11 @@ std::string shell_word(const std::string& text) {
 void add_train_start(CLI::App& command, TrainStart& start) {
   command.add_option("--resume", start.resume, "auto, must, none or the path of a checkpoint; overrides train.resume");
   command.add_option("--plan", start.plan_file, "Replay this plan instead of planning")->type_name("FILE");
+}
+
+void add_start_options(std::vector<std::string>& command, const TrainStart& start) {
+  if (!start.resume.empty()) command.insert(command.end(), {"--resume", start.resume});
+  if (!start.plan_file.empty()) command.insert(command.end(), {"--plan", start.plan_file});
 }
 
 Result<JobConfig> load_training_job(JobArguments arguments, const TrainStart& start, bool prints_notices) {

@@ -19,8 +19,10 @@ struct JobArguments {
   bool uses_validation = true;                             ///< false: the job's own validation data are not needed
 };
 
+/// kPositionalToo: `altiplano submit job.yaml` besides `-c job.yaml`.
+enum class JobFile : uint8_t { kOption, kPositionalToo };
 /// `arguments` must live until the command has run.
-void add_job_arguments(CLI::App& command, JobArguments& arguments);
+void add_job_arguments(CLI::App& command, JobArguments& arguments, JobFile file = JobFile::kOption);
 void add_plugin_path_argument(CLI::App& command, JobArguments& arguments);
 
 /// Where training starts and by which plan: options of train and launch.
@@ -29,6 +31,8 @@ struct TrainStart {
   std::string plan_file;  ///< empty: plan
 };
 void add_train_start(CLI::App& command, TrainStart& start);
+/// The same options for a command that is started.
+void add_start_options(std::vector<std::string>& command, const TrainStart& start);
 
 /// What a command writes or reads, for messages: {"--svg", "step.svg"}, {"the job file", "job.yaml"}. An empty path is
 /// none.

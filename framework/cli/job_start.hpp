@@ -5,13 +5,20 @@
 #include <string>
 
 #include "framework/api/comm.hpp"
+#include "framework/launch/allocation.hpp"
 #include "framework/runtime/job.hpp"
+#include "framework/runtime/output_folders.hpp"
 
 namespace altiplano {
 
 /// What can be refused is refused here, once, before a rank trains: plan, data, a missing checkpoint, folders that
 /// cannot be written. Prints notices, gives ranks their slots, proves the plan and chooses the kernels.
-Result<Job> prepare_for_ranks(JobConfig config, const JobRequest& request, int num_hosts);
+Result<Job> prepare_for_ranks(JobConfig config, const JobRequest& request, int num_hosts,
+                              RunFolder folder = RunFolder::kMade);
+
+/// run_end() under the job's own end, for which the workload manager is asked when the run's limit wants to know.
+/// Prints a notice when it does not answer.
+Result<int64_t> end_of_run(const Options& options, const JobAllocation& job, double started);
 
 /// What the first rank has come to.
 struct FirstRanksWord {

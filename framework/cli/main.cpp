@@ -26,17 +26,23 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_generate_command(app, exit_code);
   add_init_command(app, exit_code);
   add_launch_command(app, exit_code);
+  add_logs_command(app, exit_code);
   add_plan_command(app, exit_code);
   add_plugins_command(app, exit_code);
   add_profile_command(app, exit_code);
   add_simulate_command(app, exit_code);
+  add_status_command(app, exit_code);
+  add_submit_command(app, exit_code);
+  add_supervise_command(app, exit_code);
   add_train_command(app, exit_code);
   add_validate_command(app, exit_code);
+  add_agent_command(app, exit_code);
 }
 
 std::vector<std::string> command_names(CLI::App& app) {
   std::vector<std::string> names;
-  for (const auto* command : app.get_subcommands([](CLI::App*) { return true; })) names.push_back(command->get_name());
+  for (const auto* command : app.get_subcommands([](CLI::App*) { return true; }))
+    if (!command->get_group().empty()) names.push_back(command->get_name());  // else it is for our own processes
   return names;
 }
 
@@ -132,7 +138,7 @@ int usage_mistake(CLI::App& app, const CLI::ParseError& error, int argc, char** 
 int with_output(const CLI::App& app, int exit_code) {
   flush_out();
   const int error = output_error();
-  const bool trains = app.got_subcommand("launch") || app.got_subcommand("train");
+  const bool trains = app.got_subcommand("launch") || app.got_subcommand("train") || app.got_subcommand("supervise");
   if (error == 0 || (trains && (error == EPIPE || error == EBADF))) return exit_code;
   const Status lost = runtime_failure("stdout: {}{}", std::strerror(error),
                                       trains && exit_code == 0 ? "; the run itself is done and saved" : "");

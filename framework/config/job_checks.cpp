@@ -164,6 +164,21 @@ Status check_time_limit(const Options& options) {
   return time_limit(options).status();
 }
 
+Status check_slurm(const Options& options) {
+  const int64_t nodes = options.get_int("slurm.nodes"), least = options.get_int("slurm.min_nodes");
+  if (least > nodes)
+    return invalid_argument("{}: {} is more than slurm.nodes {}; at most {}", options.where("slurm.min_nodes"), least,
+                            nodes, nodes);
+  if (options.get_int("slurm.spare_nodes") > 0 && !options.get_bool("slurm.supervise"))
+    return invalid_argument("{}: nobody takes them in without slurm.supervise; set that to true or this to 0",
+                            options.where("slurm.spare_nodes"));
+  if (!options.has("slurm.time")) return Status::ok();
+  const std::string& text = options.get_string("slurm.time");
+  if (parse_time_limit(text)) return Status::ok();
+  return invalid_argument("{}: got {}, expected a time such as {}", options.where("slurm.time"), text,
+                          time_limit_example());
+}
+
 Status check_memory(const Options& options) {
   return memory_per_rank(options).status();
 }
@@ -246,9 +261,9 @@ Result<TimeLimit> time_limit(const Options& options) {
 
 Status check_job(Options& options, std::vector<std::string>& notices, bool uses_validation) {
   using Rule = Status (*)(const Options&);
-  constexpr std::array<Rule, 11> kRules = {check_batch,         check_documents,  check_validation, check_optimizer,
+  constexpr std::array<Rule, 12> kRules = {check_batch,         check_documents,  check_validation, check_optimizer,
                                            check_learning_rate, check_split,      check_resume,     check_memory,
-                                           check_run_name,      check_keep_every, check_time_limit};
+                                           check_run_name,      check_keep_every, check_time_limit, check_slurm};
   derive_defaults(options);
   std::vector<std::string> refusals;
   for (Rule rule : kRules) {

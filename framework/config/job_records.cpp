@@ -345,12 +345,106 @@ std::vector<OptionRecord> machine_records() {
   };
 }
 
+/// Texts for sbatch without a default: what is not given is left to the site.
+OptionRecord site_record(const char* key, const char* help) {
+  return {.key = key, .help = help};
+}
+
+/// What `altiplano submit` asks Slurm for, and `altiplano supervise` keeps to.
+std::vector<OptionRecord> slurm_records() {
+  constexpr double kMostNodes = 1 << 16;
+  return {
+      site_record("slurm.job_name", "Name of the Slurm job; default: run.name."),
+      site_record("slurm.partition", "sbatch --partition; default: the site's."),
+      site_record("slurm.account", "sbatch --account; default: the site's."),
+      site_record("slurm.qos", "sbatch --qos; default: the site's."),
+      site_record("slurm.constraint", "sbatch --constraint; default: none."),
+      site_record("slurm.reservation", "sbatch --reservation; default: none."),
+      site_record("slurm.time", "Time limit of each job, as Slurm writes times; default: the site's."),
+      site_record("slurm.gres", "sbatch --gres, e.g. gpu:4; default: none."),
+      site_record("slurm.mem", "sbatch --mem, memory of a node, 0 for all; default: the site's."),
+      {.key = "slurm.nodes",
+       .type = kInt,
+       .default_value = whole(1),
+       .help = "Nodes that train.",
+       .minimum = 1,
+       .maximum = kMostNodes},
+      {.key = "slurm.spare_nodes",
+       .type = kInt,
+       .default_value = whole(0),
+       .help = "Nodes allocated besides, which take the place of those that die.",
+       .minimum = 0,
+       .maximum = kMostNodes},
+      {.key = "slurm.min_nodes",
+       .type = kInt,
+       .default_value = whole(1),
+       .help = "With fewer nodes left than this the job is requeued instead of going on with them.",
+       .minimum = 1,
+       .maximum = kMostNodes},
+      {.key = "slurm.ntasks_per_node",
+       .type = kInt,
+       .default_value = whole(1),
+       .help = "Ranks of a node.",
+       .minimum = 1,
+       .maximum = 4096},
+      {.key = "slurm.cpus_per_task",
+       .type = kInt,
+       .default_value = whole(1),
+       .help = "Processors of a rank.",
+       .minimum = 1,
+       .maximum = 4096},
+      {.key = "slurm.signal_seconds",
+       .type = kInt,
+       .default_value = whole(180),
+       .help = "How long before the end of the job's time ranks are told to save and stop; Slurm may do it a minute "
+               "earlier; 0: never.",
+       .minimum = 0,
+       .maximum = 65535},
+      {.key = "slurm.requeue",
+       .type = kBool,
+       .default_value = true,
+       .help = "Put the job back into the queue when it has saved and stopped, and when a node fails."},
+      {.key = "slurm.chain",
+       .type = kInt,
+       .default_value = whole(1),
+       .help = "Jobs submitted, each to start when the one before has ended; more than 1: they are not requeued at the "
+               "end of their time.",
+       .minimum = 1,
+       .maximum = 1000},
+      {.key = "slurm.supervise",
+       .type = kBool,
+       .default_value = true,
+       .help = "Start the ranks by `altiplano supervise`, which goes on without nodes that die; false: by srun alone."},
+      {.key = "slurm.heartbeat_seconds",
+       .type = kFloat,
+       .default_value = 10.0,
+       .help = "A node from which nothing is heard for this long is given up.",
+       .minimum = 1,
+       .maximum = 3600},
+      {.key = "slurm.max_restarts",
+       .type = kInt,
+       .default_value = whole(3),
+       .help = "Restarts in a row that bring no new checkpoint before the supervisor gives up.",
+       .minimum = 0,
+       .maximum = 1000},
+      {.key = "slurm.setup",
+       .type = OptionType::kStringList,
+       .default_value = std::vector<std::string>{},
+       .help = "Shell lines of the script before anything is started, e.g. module load."},
+      {.key = "slurm.options",
+       .type = OptionType::kStringList,
+       .default_value = std::vector<std::string>{},
+       .help = "Further options of sbatch, e.g. --switches=1@30."},
+  };
+}
+
 }  // namespace
 
 std::vector<OptionRecord> job_option_records() {
   std::vector<OptionRecord> records;
   for (auto part : {run_and_model_records, data_records, batch_records, loop_records, optimizer_records,
-                    parallel_records, comm_records, device_records, checkpoint_records, machine_records}) {
+                    parallel_records, comm_records, device_records, checkpoint_records, machine_records,
+                    slurm_records}) {
     for (auto& record : part()) records.push_back(std::move(record));
   }
   return records;

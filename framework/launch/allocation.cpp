@@ -43,12 +43,27 @@ std::map<std::string, std::string> environment_variables() {
 }
 
 Result<JobAllocation> find_allocation(const std::map<std::string, std::string>& environment, int ranks) {
+  ALTIPLANO_ASSIGN(const FoundScheduler found, find_scheduler(environment));
+  ALTIPLANO_ASSIGN(Allocation allocation, found.scheduler->allocation(environment, ranks));
+  return JobAllocation{found.name, std::move(allocation)};
+}
+
+int64_t end_of_job(const JobAllocation& job, std::vector<std::string>& notices) {
+  constexpr auto kLimit = std::chrono::seconds(20);
+  if (job.allocation.end_time > 0) return job.allocation.end_time;
+  const auto scheduler = PluginRegistry::instance().scheduler(job.scheduler);
+  if (!scheduler.is_ok() || (*scheduler)->detect({})) return 0;  // nobody to ask
+  const auto state = (*scheduler)->job_state(job.allocation.job_id, kLimit);
+  if (state.is_ok()) return state->end_time;
+  notices.push_back(fmt::format("nobody says when job {} will be ended: {}; give train.time_limit to be saved before",
+                                job.allocation.job_id, state.status().to_string()));
+  return 0;
+}
+
+Result<FoundScheduler> find_scheduler(const std::map<std::string, std::string>& environment) {
   ALTIPLANO_ASSIGN(const auto all, candidates());
-  for (const Candidate& candidate : all) {
-    if (!candidate.scheduler->detect(environment)) continue;
-    ALTIPLANO_ASSIGN(Allocation allocation, candidate.scheduler->allocation(environment, ranks));
-    return JobAllocation{candidate.name, std::move(allocation)};
-  }
+  for (const Candidate& candidate : all)
+    if (candidate.scheduler->detect(environment)) return FoundScheduler{candidate.name, candidate.scheduler};
   return invalid_argument("no scheduler plugin knows this environment; `altiplano plugins list` shows what was found");
 }
 

@@ -64,6 +64,7 @@ int threads_per_rank(int cpus, int ranks) {
 Result<RankEnvironment> rank_environment(const EnvironmentLookup& lookup) {
   RankEnvironment environment;
   ALTIPLANO_ASSIGN(environment.threads, threads(lookup));
+  environment.start_name = lookup("ALTIPLANO_START").value_or("");
   std::vector<std::string> values, missing;
   for (const char* name : {"ALTIPLANO_RANK", "ALTIPLANO_WORLD_SIZE", "ALTIPLANO_RENDEZVOUS", "ALTIPLANO_JOB_ID"}) {
     const auto value = lookup(name);

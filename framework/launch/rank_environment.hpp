@@ -9,7 +9,8 @@
 //   ALTIPLANO_PLAN                         the plan, which the launcher has proved: a path to memory of the launcher
 //   ALTIPLANO_THREADS                      this rank's share of the processors (OMP_NUM_THREADS wins)
 //   ALTIPLANO_END_TIME                     when the run has to be over, in seconds since 1970; 0: no limit
-//   ALTIPLANO_TERMINAL_COLUMNS             of the terminal that shows rank 0's output; absent: no terminal
+//   ALTIPLANO_START                        how the supervisor (altiplano supervise) calls this start; absent: there is
+//   none ALTIPLANO_TERMINAL_COLUMNS             of the terminal that shows rank 0's output; absent: no terminal
 #include <functional>
 #include <memory>
 #include <optional>
@@ -26,11 +27,12 @@ struct RankEnvironment {
   int world_size = 1;
   std::string rendezvous;  ///< empty: alone; "pmix": see task_ranks.hpp
   std::string job_id;
-  std::string board;                    ///< empty: nobody reads it
-  std::string plan;                     ///< path of the launcher's plan; empty: the rank makes its own
-  int threads = 1;                      ///< for computing
-  int64_t end_time = 0;                 ///< of a launched rank, in seconds since 1970; 0: no limit
-  int terminal_columns = 0;             ///< 0: plain lines
+  std::string board;            ///< empty: nobody reads it
+  std::string plan;             ///< path of the launcher's plan; empty: the rank makes its own
+  int threads = 1;              ///< for computing
+  int64_t end_time = 0;         ///< of a launched rank, in seconds since 1970; 0: no limit
+  int terminal_columns = 0;     ///< 0: plain lines
+  std::string start_name = {};  ///< "14.0.2": given by a supervisor, which knows that no other start lives; empty: none
   std::vector<std::string> hosts = {};  ///< of all ranks, by rank; empty: they share one
   RankPlaces places = {};               ///< of all ranks; empty: they share one host
 };

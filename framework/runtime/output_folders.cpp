@@ -67,7 +67,7 @@ struct Trial {
   RunFolder use;
 
   Status folder(const char* key, const std::string& path) const {
-    const std::string why = use == RunFolder::kMade ? why_not_made(path) : why_not_possible(path);
+    const std::string why = use == RunFolder::kUntouched ? why_not_possible(path) : why_not_made(path);
     if (why.empty()) return Status::ok();
     return invalid_argument("{}: the folder {} cannot be written: {}; set {} to one that can", options.where(key), path,
                             why, key);
@@ -103,6 +103,7 @@ Status check_can_write(const Options& options, int ranks, RunFolder use) {
   for (int rank = 0; rank < ranks; ++rank)
     ALTIPLANO_RETURN_IF_ERROR(trial.file(fmt::format("{}/rank-{}.log", logs, rank)));
   ALTIPLANO_RETURN_IF_ERROR(trial.file(checkpoints + "/.lock"));
+  if (use == RunFolder::kTaken) return Status::ok();
   ALTIPLANO_RETURN_IF_ERROR(FileLock::check_free(run + "/lock", "run.dir"));
   return FileLock::check_free(checkpoints + "/.lock", "checkpoint.dir");
 }

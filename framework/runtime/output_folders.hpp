@@ -7,6 +7,7 @@ namespace altiplano {
 
 enum class RunFolder : uint8_t {
   kMade,      ///< folders that are missing are made
+  kTaken,     ///< the same, and who may still hold it was given up (altiplano supervise)
   kUntouched  ///< nothing stays that was not there
 };
 

@@ -115,6 +115,7 @@ Result<TrainSummary> Trainer::run() {
     ALTIPLANO_RETURN_IF_ERROR(validate_and_save());
   }
   summary_.steps_done = step_;
+  ALTIPLANO_RETURN_IF_ERROR(record_end());
   if (const Status status = report_memory(); !status.is_ok()) tell(status.to_string());
   if (metrics_.num_lost() > 0)
     tell(fmt::format("metrics.jsonl: {} {} lost", counted(metrics_.num_lost(), "line"),

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "framework/checkpoint/lease.hpp"
 #include "framework/checkpoint/restore.hpp"
 #include "framework/launch/rank_board.hpp"
 #include "framework/launch/rank_environment.hpp"
@@ -50,8 +51,10 @@ class Trainer {
   Status open(Rendezvous& rendezvous);
   Status start(Rendezvous& rendezvous);
   Status take_folder();
+  Result<std::optional<FileLock>> take_lock(const std::string& path, const std::string& owner, const std::string& key);
   Status check_start(const Checkpoint& checkpoint);
   Status begin_run();
+  Status take_lease(Rendezvous& rendezvous);
   Status go_on_from(const FoundCheckpoint& found);
   Status open_outputs(const std::string& host);
   Result<bool> step();
@@ -63,6 +66,7 @@ class Trainer {
   Agreement try_save();
   Agreement agree_on_save(const Status& mine);
   Status publish(std::chrono::steady_clock::time_point begin);
+  Status record_end();
   Result<CheckpointInfo> checkpoint_info() const;
   Status check_divergence(const StepMetrics& metrics);
   Status report_memory();
@@ -86,7 +90,8 @@ class Trainer {
   std::string resumed_from_;
   std::vector<std::string> notices_;                    ///< of the first rank: what has changed since the checkpoint
   std::optional<FileLock> run_lock_, checkpoint_lock_;  ///< of the first rank: one job at a time in either folder
-  int64_t attempt_ = 1;                                 ///< of the run; what the first rank's manifests say
+  EpochLease lease_;                                    ///< of the first rank
+  int64_t attempt_ = 1;                                 ///< of the run, on all ranks: the number of the lease
   int64_t step_ = 0, samples_ = 0, skipped_in_a_row_ = 0;
   TrainSummary summary_;
 };

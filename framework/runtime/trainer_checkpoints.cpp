@@ -12,6 +12,7 @@
 #include "framework/launch/inproc_rendezvous.hpp"
 #include "framework/runtime/agreement.hpp"
 #include "framework/runtime/checkpoint_space.hpp"
+#include "framework/runtime/end_record.hpp"
 #include "framework/runtime/rank_state.hpp"
 #include "framework/runtime/resume.hpp"
 #include "framework/runtime/trainer.hpp"
@@ -34,18 +35,32 @@ std::string last_checkpoint_text(const std::string& directory) {
 
 }  // namespace
 
+/// Under a supervisor a lock that is held is that of a start that it has given up, whose node may be cut off: it is
+/// gone round, and the lease keeps that start from doing harm.
+Result<std::optional<FileLock>> Trainer::take_lock(const std::string& path, const std::string& owner,
+                                                   const std::string& key) {
+  auto lock = FileLock::take(path, owner, key);
+  const bool is_given_up = lock.status().code() == StatusCode::kInvalidArgument && !environment_.start_name.empty();
+  if (is_given_up) {
+    note(fmt::format("{} (the supervisor has given that start up; it saves nothing more)", lock.status().message()));
+    return std::optional<FileLock>();
+  }
+  if (!lock.is_ok()) return lock.status();
+  if (!lock->notice().empty()) note(lock->notice());
+  return std::optional<FileLock>(std::move(*lock));
+}
+
 /// First rank: takes the run's folder for this job, and says when its checkpoints will not all fit.
 Status Trainer::take_folder() {
   const std::string run = options_.get_string("run.dir");
   std::error_code error;
   std::filesystem::create_directories(run, error);
   const std::string owner = fmt::format("job {}, process {}", environment_.job_id, ::getpid());
-  ALTIPLANO_ASSIGN(run_lock_, FileLock::take(run + "/lock", owner, "run.dir"));
-  if (!run_lock_->notice().empty()) note(run_lock_->notice());
+  ALTIPLANO_ASSIGN(run_lock_, take_lock(run + "/lock", owner, "run.dir"));
   // Runs of two folders may name one folder of checkpoints.
   const std::string checkpoints = options_.get_string("checkpoint.dir");
   std::filesystem::create_directories(checkpoints, error);
-  ALTIPLANO_ASSIGN(checkpoint_lock_, FileLock::take(checkpoints + "/.lock", owner, "checkpoint.dir"));
+  ALTIPLANO_ASSIGN(checkpoint_lock_, take_lock(checkpoints + "/.lock", owner, "checkpoint.dir"));
   ALTIPLANO_ASSIGN(const std::optional<std::string> too_small, check_space(forecast_space(job_)));
   if (too_small) note(*too_small);
   return Status::ok();
@@ -74,6 +89,7 @@ Status Trainer::start(Rendezvous& rendezvous) {
   // What a checkpoint does not hold (gradients, totals) is zero as it was allocated.
   if (!found.checkpoint) ALTIPLANO_RETURN_IF_ERROR(model_->executor().initialize(job_.graph->seed));
   ALTIPLANO_RETURN_IF_ERROR(found.checkpoint ? go_on_from(found) : begin_run());
+  ALTIPLANO_RETURN_IF_ERROR(take_lease(rendezvous));
   ALTIPLANO_RETURN_IF_ERROR(barrier());
   summary_.first_step = step_ + 1;
   budget_ = TimeBudget(environment_.end_time, checkpoint_bytes(job_));
@@ -83,6 +99,26 @@ Status Trainer::start(Rendezvous& rendezvous) {
 Status Trainer::begin_run() {
   run_id_ = fmt::format("{:016x}", fingerprint(environment_.job_id + options_.to_string()));
   return check_no_other_run(checkpoint_directory_, run_id_);
+}
+
+/// The first rank takes the lease; all ranks write under its number.
+Status Trainer::take_lease(Rendezvous& rendezvous) {
+  constexpr auto kDeadline = std::chrono::minutes(5);
+  constexpr const char* kKey = "checkpoint/lease";
+  if (is_first_rank()) {
+    auto lease = EpochLease::take(checkpoint_directory_,
+                                  fmt::format("job {}, host {}", environment_.job_id, short_host_name()), attempt_);
+    if (lease.is_ok()) lease_ = *lease;
+    ALTIPLANO_RETURN_IF_ERROR(rendezvous.put(kKey, fmt::to_string(lease_.epoch())));
+    ALTIPLANO_RETURN_IF_ERROR(rendezvous.fence(kDeadline));
+    attempt_ = lease_.epoch();
+    return lease.status();
+  }
+  ALTIPLANO_RETURN_IF_ERROR(rendezvous.fence(kDeadline));
+  ALTIPLANO_ASSIGN(const std::string text, rendezvous.get(RankId(0), kKey));
+  attempt_ = parse_int(text).value_or(0);
+  if (attempt_ > 0) return Status::ok();
+  return {StatusCode::kCancelled, "rank 0 failed first: it got no lease on " + checkpoint_directory_};
 }
 
 Status Trainer::go_on_from(const FoundCheckpoint& found) {
@@ -147,7 +183,8 @@ Status Trainer::save() {
   report_.set(RankPhase::kSaving, step_);
   const Agreement saved = try_save();
   if (saved.status.is_ok() || !saved.is_agreed) return saved.status;
-  if (is_first_rank()) discard_unfinished(checkpoint_directory_, step_);
+  if (saved.status.code() == StatusCode::kCancelled) return saved.status;
+  if (is_first_rank()) discard_unfinished(checkpoint_directory_, step_, attempt_);
   const std::string why = fmt::format(
       "{}; a checkpoint needs {}, {} are free in {}", saved.status.to_string(), to_string(checkpoint_bytes(job_)),
       to_string(free_bytes_at(checkpoint_directory_).value_or(Bytes(0))), checkpoint_directory_);
@@ -162,12 +199,12 @@ Status Trainer::save() {
 /// Every rank writes its shard; the first rank publishes when all are there. The same on all ranks.
 Agreement Trainer::try_save() {
   const auto begin = std::chrono::steady_clock::now();
-  if (is_first_rank()) discard_unfinished(checkpoint_directory_, step_);
+  if (is_first_rank()) discard_unfinished(checkpoint_directory_, step_, attempt_);
   if (const Agreement ready = agree_on_save(Status::ok()); !ready.is_agreed) return ready;
   auto state = SavedState::take(model_->executor());
-  const Agreement written =
-      agree_on_save(state.is_ok() ? save_shard(checkpoint_directory_, step_, environment_.rank.value, state->parts())
-                                  : state.status());
+  const Agreement written = agree_on_save(
+      state.is_ok() ? save_shard(checkpoint_directory_, step_, environment_.rank.value, state->parts(), attempt_)
+                    : state.status());
   if (!written.status.is_ok()) return written;
   return agree_on_save(is_first_rank() ? publish(begin) : Status::ok());
 }
@@ -179,9 +216,26 @@ Agreement Trainer::agree_on_save(const Status& mine) {
                names_of_ranks({environment_.rank.value}, short_host_name()));
 }
 
+/// All ranks have come to the end of this start: only then it is written down, and only that counts as an end.
+Status Trainer::record_end() {
+  ALTIPLANO_RETURN_IF_ERROR(agree_on_save(Status::ok()).status);
+  if (!is_first_rank()) return Status::ok();
+  ALTIPLANO_RETURN_IF_ERROR(lease_.check());
+  EndRecord record;
+  record.start = environment_.start_name.empty() ? environment_.job_id : environment_.start_name;
+  record.is_done = !summary_.stopped_early;
+  record.step = step_;
+  record.ranks = environment_.world_size;
+  const Status written = write_end_record(options_.get_string("run.dir"), record);
+  if (written.is_ok() || !environment_.start_name.empty()) return written;
+  note(fmt::format("the end of the run is not recorded: {}", written.to_string()));  // nobody waits for it
+  return Status::ok();
+}
+
 Status Trainer::publish(std::chrono::steady_clock::time_point begin) {
   ALTIPLANO_ASSIGN(const CheckpointInfo info, checkpoint_info());
-  ALTIPLANO_ASSIGN(const PublishReport report, publish_checkpoint(checkpoint_directory_, info, keep_rule(options_)));
+  ALTIPLANO_ASSIGN(const PublishReport report, publish_checkpoint(checkpoint_directory_, info, keep_rule(options_),
+                                                                  [this] { return lease_.check(); }));
   std::vector<std::string> kept;
   for (int64_t step : report.kept) kept.push_back(std::to_string(step));
   Seconds took(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());

@@ -3,9 +3,11 @@
 #include <numeric>
 #include <optional>
 
+#include "batch_script.hpp"
 #include "framework/api/register.hpp"
 #include "framework/api/scheduler.hpp"
 #include "nodelist.hpp"
+#include "queries.hpp"
 
 namespace altiplano::slurm {
 namespace {
@@ -168,10 +170,42 @@ class Slurm final : public Scheduler {
       return runtime_failure("scheduler slurm: {}", e.what());
     }
   }
+
+  Result<JobState> job_state(const std::string& job_id, Limit limit) const noexcept override {
+    return guarded<Result<JobState>>([&] { return ask_job(job_id, limit); });
+  }
+  Result<std::vector<NodeState>> node_states(const std::vector<std::string>& hosts,
+                                             Limit limit) const noexcept override {
+    return guarded<Result<std::vector<NodeState>>>([&] { return ask_nodes(hosts, limit); });
+  }
+  Result<std::vector<std::string>> step_command(const StepRequest& request) const noexcept override {
+    return guarded<Result<std::vector<std::string>>>([&] { return make_step_command(request); });
+  }
+  Status requeue(const std::string& job_id, Limit limit) const noexcept override {
+    return guarded<Status>([&] { return ask_requeue(job_id, limit); });
+  }
+  Result<std::string> batch_script(const BatchRequest& request) const noexcept override {
+    return guarded<Result<std::string>>([&] { return make_batch_script(request); });
+  }
+  Result<std::string> submit(const Submission& submission) const noexcept override {
+    return guarded<Result<std::string>>([&] { return ask_submit(submission); });
+  }
+
+ private:
+  template <typename Answer, typename Body>
+  static Answer guarded(Body body) noexcept {
+    try {
+      return body();
+    } catch (const std::exception& e) {
+      return runtime_failure("scheduler slurm: {}", e.what());
+    }
+  }
 };
 
 }  // namespace
 }  // namespace altiplano::slurm
 
-ALTIPLANO_REGISTER_PLUGIN(altiplano::Scheduler, altiplano::slurm::Slurm, "scheduler/slurm", "1.0.0", 0,
-                          "Slurm: hosts, tasks and processors of the job from its environment")
+ALTIPLANO_REGISTER_PLUGIN(
+    altiplano::Scheduler, altiplano::slurm::Slurm, "scheduler/slurm", "1.0.0", 0,
+    "Slurm: the job from its environment; its end, its nodes, steps and queue by squeue, sinfo, srun and "
+    "sbatch")

@@ -10,81 +10,13 @@
 #include <sstream>
 
 #include "framework/base/text.hpp"
-#include "tests/support/job_folder.hpp"
+#include "tests/slurm/cluster.hpp"
 
 namespace altiplano::test {
 
 namespace {
 
-constexpr const char* kSandbox = ALTIPLANO_SOURCE_DIR "/ci/slurm-sandbox";
-constexpr const char* kProgram = ALTIPLANO_BINARY_DIR "/bin/altiplano";
-constexpr int kSkipped = 77;
-
-/// The cluster, for all tests of this program.
-class Cluster {
- public:
-  Cluster() {
-    std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
-    const auto started = run_command(fmt::format("{} start {} --nodes 4", kSandbox, path()));
-    if (started.exit_code != 0) throw std::runtime_error(started.output);
-  }
-  /// Ends the program there, before anything is made.
-  static void skip_where_it_cannot_be() {
-    const auto check = run_command(std::string(kSandbox) + " check");
-    const bool is_built = std::filesystem::exists(ALTIPLANO_BINARY_DIR "/bin/launched_conformance") &&
-                          std::filesystem::exists(ALTIPLANO_TEST_PLUGIN_DIR "/comm-ucx.so");
-    if (check.exit_code != 0) skip(check.output);
-    if (!is_built) skip("altiplano was built without PMIx, MPI or UCX (libpmix-dev, libopenmpi-dev, libucx-dev)\n");
-  }
-  ~Cluster() { (void)run_command(fmt::format("{} stop {}", kSandbox, path())); }
-
-  std::string path() const { return folder_ / "s"; }
-  /// A shell command with the cluster's environment, in the job's folder.
-  CommandResult run(const JobFolder& job, const std::string& command, int seconds = 60) const {
-    const std::string script = job / "command.sh";
-    write_bytes(script, fmt::format("cd {}\neval \"$({} env {})\"\nexport ALTIPLANO={}\n{}\n", job.path(), kSandbox,
-                                    path(), kProgram, command));
-    return run_command(fmt::format("timeout -k 5 {} bash {} </dev/null", seconds, script));
-  }
-  CommandResult on_node(const std::string& node, const std::string& command) const {
-    return run_command(fmt::format("{} exec {} {} bash -c '{}'", kSandbox, path(), node, command));
-  }
-
- private:
-  [[noreturn]] static void skip(const std::string& why) {
-    const bool is_needed = std::getenv("ALTIPLANO_NEEDS_SLURM") != nullptr;
-    std::printf("%s: tests on a Slurm cluster need what is not here:\n%s", is_needed ? "error" : "skipped",
-                why.c_str());
-    std::fflush(stdout);
-    std::_Exit(is_needed ? 1 : kSkipped);
-  }
-
-  TemporaryDirectory folder_;
-};
-
-/// Started by the first test, stopped when the program ends.
-struct ClusterFixture {
-  ClusterFixture() {
-    Cluster::skip_where_it_cannot_be();
-    cluster() = std::make_unique<Cluster>();
-  }
-  ~ClusterFixture() { cluster().reset(); }
-  static std::unique_ptr<Cluster>& cluster() {
-    static std::unique_ptr<Cluster> one;
-    return one;
-  }
-};
 BOOST_TEST_GLOBAL_FIXTURE(ClusterFixture);
-
-const Cluster& cluster() {
-  return *ClusterFixture::cluster();
-}
-
-/// The job's log, once it says `words`.
-void wait_for_log(const std::string& path, const std::string& words) {
-  wait_until([&] { return std::filesystem::exists(path) && read_bytes(path).find(words) != std::string::npos; },
-             words + " in " + path);
-}
 
 /// A batch script with one step of two tasks on each node; the batch job's output.
 CommandResult train_in_batch(const JobFolder& job, const std::string& run, const std::string& settings, int nodes = 2) {
@@ -114,10 +46,6 @@ void check_equal_to_one_rank(const JobFolder& job, const std::string& run, doubl
                  run << " " << what << ": " << line.dump() << " " << expected[step].dump());
   const double difference = largest_difference_of_checkpoints(job.checkpoint(run, 6), job.checkpoint("one", 6));
   BOOST_TEST(difference <= allowed_in_weights, run << ": weights differ by " << difference);
-}
-
-bool mentions(const CommandResult& result, const std::string& words) {
-  return result.output.find(words) != std::string::npos;
 }
 
 }  // namespace

@@ -17,13 +17,13 @@ namespace {
 constexpr int64_t kRows = 40, kColumns = 6;
 
 /// Two ranks, each half of a matrix and of a vector; every value is `value`.
-void save_rank(const std::string& directory, int64_t step, int rank, double value) {
+void save_rank(const std::string& directory, int64_t step, int rank, double value, int64_t attempt = 1) {
   std::vector<double> matrix(kRows / 2 * kColumns, value), vector(kRows / 2, value);
   const int64_t first = kRows / 2 * rank;
   std::vector<TensorPart> parts = {
       {"w", DType::kF64, {kRows, kColumns}, {{first, 0}, {kRows / 2, kColumns}}, matrix.data(), "parameter"},
       {"w.m", DType::kF64, {kRows}, {{first}, {kRows / 2}}, vector.data(), "optimizer_state"}};
-  BOOST_REQUIRE(save_shard(directory, step, rank, parts).is_ok());
+  BOOST_REQUIRE(save_shard(directory, step, rank, parts, attempt).is_ok());
 }
 
 void save(const std::string& directory, int64_t step, double value = 1, const std::string& run = "run") {
@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(what_hdf5_reads_by_name_lies_where_the_manifest_says) {
 BOOST_AUTO_TEST_CASE(what_a_run_left_behind_does_not_come_again) {
   test::TemporaryDirectory dir;
   save(dir.path(), 10000);
-  for (int rank : {0, 1}) save_rank(dir.path(), 500, rank, 2);
+  for (int rank : {0, 1}) save_rank(dir.path(), 500, rank, 2, /*attempt=*/2);
   CheckpointInfo info;
   info.step = 500, info.world_size = 2, info.attempt = 2, info.run_id = "run";
   BOOST_REQUIRE(publish_checkpoint(dir.path(), info, {}).is_ok());

@@ -118,7 +118,7 @@ CheckpointInfo info_of(int64_t step, int world_size, const std::string& run_id =
 Result<PublishReport> save(const std::string& dir, const CheckpointInfo& info, int rows, int columns,
                            KeepRule keep = {}) {
   for (int rank = 0; rank < rows * columns; ++rank) {
-    Status status = save_shard(dir, info.step, rank, as_parts(owned_by(rows, columns, rank)));
+    Status status = save_shard(dir, info.step, rank, as_parts(owned_by(rows, columns, rank)), info.attempt);
     BOOST_REQUIRE_MESSAGE(status.is_ok(), status.to_string());
   }
   return publish_checkpoint(dir, info, keep);

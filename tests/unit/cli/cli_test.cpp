@@ -1,5 +1,6 @@
 // The program as a person starts it: output, last line of an error, exit code.
 #include <boost/test/unit_test.hpp>
+#include <filesystem>
 
 #include "framework/base/text.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -158,4 +159,46 @@ BOOST_AUTO_TEST_CASE(doctor_says_the_versions_of_libraries_and_whether_they_are_
   auto job = run_command(other + "data pack -o " + (folder / "a.h5") + " " + (folder / "a.txt"));
   BOOST_TEST(job.exit_code == 1, job.output);
   BOOST_TEST(contains(job.output, "error: the HDF5 library is 1.10.99, but built with the headers of "), job.output);
+}
+
+BOOST_AUTO_TEST_CASE(submit_prints_the_script_it_would_send_and_options_behind_two_dashes_are_sbatchs) {
+  const auto result =
+      run_altiplano("submit " + kJob + " --dry-run --set slurm.nodes=2 --set slurm.time=90 -- --partition=x");
+  BOOST_TEST(result.exit_code == 0, result.output);
+  for (const char* line :
+       {"#!/bin/bash\n", "#SBATCH --nodes=2\n", "#SBATCH --time=90\n", "#SBATCH --no-kill\n", " supervise -c "})
+    BOOST_TEST(contains(result.output, line), result.output);
+  const auto chain = run_altiplano("submit " + kJob + " --dry-run --set slurm.chain=3");
+  BOOST_TEST(contains(chain.output, " --no-requeue\n"), chain.output);
+}
+
+BOOST_AUTO_TEST_CASE(what_slurm_could_not_take_is_refused_before_it_is_asked) {
+  for (const auto& [setting, message] : std::vector<std::pair<std::string, std::string>>{
+           {"slurm.time=soon", "--set slurm.time: got soon, expected a time such as 90 (minutes)"},
+           {"slurm.min_nodes=4", "--set slurm.min_nodes: 4 is more than slurm.nodes 1; at most 1"},
+           {"slurm.nods=4", "did you mean slurm.nodes"}}) {
+    const auto result = run_altiplano("submit " + kJob + " --dry-run --set " + setting);
+    BOOST_TEST(result.exit_code == 2, result.output);
+    BOOST_TEST(contains(result.output, message), result.output);
+  }
+  const auto outside = run_altiplano("supervise -c " + kJob);
+  BOOST_TEST(outside.exit_code == 2, outside.output);
+  BOOST_TEST(contains(outside.output, "this scheduler has no steps"), outside.output);
+}
+
+BOOST_AUTO_TEST_CASE(status_and_logs_tell_what_a_runs_folder_holds) {
+  const TemporaryDirectory folder;
+  BOOST_TEST(run_altiplano("status " + folder / "none").exit_code == 2);
+  std::filesystem::create_directories(folder / "logs/job-7.0.1");
+  std::filesystem::create_directories(folder / "checkpoints/step-00000040");
+  write_bytes(folder / "metrics.jsonl", "{\"step\":41,\"loss\":2.5}\n{\"step\":42,\"loss\":2.25}\n{\"st");
+  write_bytes(folder / "end.json", "{\"start\":\"7.0.1\",\"end\":\"stopped\",\"step\":42,\"ranks\":3}\n");
+  write_bytes(folder / "story.log", "one\ntwo\nthree\n");
+  write_bytes(folder / "logs/job-7.0.1/rank-2.log", "a\nb\nc\n");
+  const auto status = run_altiplano("status " + folder.path().string() + " --lines 2");
+  BOOST_TEST(status.output == "run       " + folder.path().string() +
+                                  "\nstep      42, loss 2.2500\nsaved     step 40\nend       start 7.0.1: saved and "
+                                  "stopped after step 42 on 3 ranks\nstory     two\nstory     three\n");
+  BOOST_TEST(run_altiplano("logs " + folder.path().string() + " --rank 2 --lines 2").output == "b\nc\n");
+  BOOST_TEST(contains(run_altiplano("logs " + folder.path().string() + " --rank 1").output, "has no log of rank 1"));
 }

@@ -1,0 +1,178 @@
+// What may happen to a job for weeks, on a real Slurm (ci/test --slurm-long): each run ends as if nothing had happened,
+// and its story says what did.
+#include <thread>
+
+#include "tests/slurm/supervised_run.hpp"
+
+namespace altiplano::test {
+
+namespace {
+
+BOOST_TEST_GLOBAL_FIXTURE(ClusterFixture);
+
+constexpr int64_t kSteps = 300;
+
+/// The undisturbed run by one rank, once for all tests; a job folder for each.
+struct Undisturbed {
+  JobFolder job;
+  std::string settings = fmt::format("{}train.max_steps={} checkpoint.every_steps=10 ", kExactJob, kSteps);
+  Undisturbed() { job.launch(1, "one", settings); }
+  static const Undisturbed& run() {
+    static const Undisturbed one;
+    return one;
+  }
+};
+
+SupervisedRun started(const std::string& name, int nodes, const std::string& more = "") {
+  const Undisturbed& one = Undisturbed::run();
+  return SupervisedRun(one.job, name, nodes, one.settings + more);
+}
+
+constexpr double kAllowed = 1e-6;
+
+/// A shell on the node that kills its first rank.
+constexpr const char* kKillRank =
+    "for p in /proc/[0-9]*; do tr \"\\0\" \" \" <$p/cmdline 2>/dev/null | grep -q \" train -c \" && kill -9 "
+    "${p#/proc/} && exit 0; "
+    "done; exit 1";
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(kills)
+
+BOOST_AUTO_TEST_CASE(power_fails_on_a_node_at_any_instant) {
+  for (int i = 0; i < 5; ++i) {
+    const std::string name = fmt::format("power{}", i);
+    {
+      const SupervisedRun run = started(name, 3);
+      run.wait_for_step(10 + 37 * i);
+      std::this_thread::sleep_for(std::chrono::milliseconds(13 * i));
+      sandbox("kill", "n2");
+      run.wait_until_done();
+      BOOST_TEST(run.tells("missing: n2; 2 nodes left"), run.story());
+      run.check_equal("one", kSteps, kAllowed);
+    }
+    sandbox("boot", "n2");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_spare_node_takes_the_place_of_a_dead_one) {
+  {
+    const SupervisedRun run = started("spare", 3, "slurm.spare_nodes=1");
+    run.wait_for_step(20);
+    sandbox("kill", "n3");
+    run.wait_until_done();
+    BOOST_TEST(run.tells(".1: 3 ranks on 3 nodes (n1, n2, n4)"), run.story());
+    run.check_equal("one", kSteps, kAllowed);
+  }
+  sandbox("boot", "n3");
+}
+
+BOOST_AUTO_TEST_CASE(the_node_of_the_script_dies_and_an_agent_requeues_the_job) {
+  {
+    const SupervisedRun run = started("first", 3);
+    run.wait_for_step(20);
+    const std::string first = run.host_of_batch();
+    sandbox("kill", first);
+    run.wait_for_story("its node is given up and job " + run.id() + " requeued");
+    sandbox("boot", first);
+    run.wait_until_done();
+    run.check_equal("one", kSteps, kAllowed);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(too_few_nodes_left_means_the_queue) {
+  {
+    const SupervisedRun run = started("few", 3, "slurm.min_nodes=3");
+    run.wait_for_step(20);
+    sandbox("kill", "n3");
+    run.wait_for_story("2 nodes left, slurm.min_nodes is 3: the job is requeued");
+    run.wait_until_done();  // on n4
+    run.check_equal("one", kSteps, kAllowed);
+  }
+  sandbox("boot", "n3");
+}
+
+BOOST_AUTO_TEST_CASE(a_cable_that_is_unplugged_for_a_moment_is_no_loss) {
+  const SupervisedRun run = started("moment", 2);
+  run.wait_for_step(20);
+  sandbox("cut", "n2");
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  sandbox("heal", "n2");
+  run.wait_until_done();
+  BOOST_TEST(!run.tells("given up"), run.story());
+  run.check_equal("one", kSteps, kAllowed);
+}
+
+BOOST_AUTO_TEST_CASE(a_node_that_was_cut_off_and_comes_back_damages_nothing) {
+  const SupervisedRun run = started("cut", 3);
+  run.wait_for_step(20);
+  sandbox("cut", "n3");
+  run.wait_for_story("missing: n3; 2 nodes left");
+  sandbox("heal", "n3");
+  run.wait_until_done();
+  run.check_equal("one", kSteps, kAllowed);
+  const auto verified = Undisturbed::run().job.altiplano("ckpt verify cut/checkpoints");
+  BOOST_TEST(verified.exit_code == 0, verified.output);
+}
+
+BOOST_AUTO_TEST_CASE(slurms_daemon_of_a_node_dies_and_the_tasks_go_on) {
+  {
+    const SupervisedRun run = started("daemon", 3);
+    run.wait_for_step(20);
+    (void)cluster().on_node("n3", fmt::format("kill -9 $(cat {}/run/n3.own)", cluster().path()));
+    run.wait_until_done();
+    BOOST_TEST(run.tells(".0: 3 ranks"), run.story());
+    BOOST_TEST(!run.tells("given up"), run.story());
+    run.check_equal("one", kSteps, kAllowed);
+  }
+  sandbox("kill", "n3");
+  sandbox("boot", "n3");
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_is_killed_and_all_nodes_start_again) {
+  const SupervisedRun run = started("rank", 3);
+  run.wait_for_step(20);
+  const auto killed = cluster().on_node("n3", kKillRank);
+  BOOST_TEST(killed.exit_code == 0, killed.output);
+  run.wait_until_done();
+  BOOST_TEST(run.tells("no rank's node is missing, srun's exit code is "), run.story());
+  BOOST_TEST(run.tells(".1: 3 ranks on 3 nodes"), run.story());
+  run.check_equal("one", kSteps, kAllowed);
+}
+
+BOOST_AUTO_TEST_CASE(a_job_that_is_cancelled_saves_and_does_not_come_back) {
+  const SupervisedRun run = started("cancelled", 2);
+  run.wait_for_step(20);
+  (void)cluster().run(Undisturbed::run().job, "scancel " + run.id());
+  run.wait_until_gone();
+  BOOST_TEST(run.tells("saved and stopped"), run.story());
+  BOOST_TEST(!run.tells("requeued"), run.story());
+  BOOST_TEST(trim(cluster().run(Undisturbed::run().job, "squeue -h -t all -o %T -j " + run.id()).output) ==
+             "CANCELLED");
+}
+
+BOOST_AUTO_TEST_CASE(the_operator_requeues_and_it_goes_on) {
+  const SupervisedRun run = started("operator", 2);
+  run.wait_for_step(20);
+  (void)cluster().run(Undisturbed::run().job, "scontrol requeue " + run.id());
+  run.wait_until_done();
+  BOOST_TEST(run.tells(fmt::format("job {}.1", run.id())), run.story());
+  run.check_equal("one", kSteps, kAllowed);
+}
+
+BOOST_AUTO_TEST_CASE(a_minute_is_over_and_the_next_one_goes_on) {
+  // Slurm 22.05 tells its end to who asks; no signal is sent.
+  const JobFolder job;
+  const SupervisedRun run(job, "minute", 2,
+                          "train.max_steps=1000000 lr_scheduler.decay_steps=100 slurm.time=1 slurm.signal_seconds=0 "
+                          "slurm.ntasks_per_node=1 parallel.planner=heuristic");
+  run.wait_for_story("saved and stopped");
+  run.wait_for_story(fmt::format("start {}.1.0", run.id()));
+  const std::string log = job / fmt::format("minute/logs/job-{}.0.log", run.id());
+  BOOST_TEST(read_bytes(log).find(" until the end of the time given") != std::string::npos, read_bytes(log));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace altiplano::test
