@@ -48,8 +48,8 @@ Options slurm_section(const std::vector<std::pair<std::string, OptionValue>>& va
 
 BatchRequest request_with(const std::vector<std::pair<std::string, OptionValue>>& values) {
   BatchRequest request;
-  request.folder = "/work/my jobs";
-  request.log_folder = "/work/runs/50%/logs";
+  request.folder = "/data/my jobs";
+  request.log_folder = "/data/runs/50%/logs";
   request.run_name = "it's \"$x\" #1";
   request.command = {"/opt/bin/altiplano", "supervise", "-c", "a b.yaml"};
   request.section = slurm_section(values);
@@ -137,16 +137,16 @@ BOOST_AUTO_TEST_CASE(a_script_holds_names_with_blanks_dollars_and_quotes_and_lin
 #SBATCH --signal=USR1@180
 #SBATCH --requeue
 #SBATCH --no-kill
-#SBATCH --output="/work/runs/50%%/logs/job-%j.out"
+#SBATCH --output="/data/runs/50%%/logs/job-%j.out"
 #SBATCH --open-mode=append
 #SBATCH --switches=1@30
 # Written by `altiplano submit`; what is above stands in the job file's section slurm.
 set -u
-cd '/work/my jobs' || exit 2
+cd '/data/my jobs' || exit 2
 export SLURM_PMIX_FENCE=ring  # Slurm's own fence is no barrier between nodes
 module load x
 start=${SLURM_RESTART_COUNT:-0}
-log=/work/runs/50%/logs/job-$SLURM_JOB_ID.$start.log
+log=/data/runs/50%/logs/job-$SLURM_JOB_ID.$start.log
 echo "start $start on $SLURM_JOB_NODELIST: $log"
 exec >>"$log" 2>&1
 exec /opt/bin/altiplano supervise -c 'a b.yaml'
@@ -172,10 +172,10 @@ BOOST_AUTO_TEST_CASE(what_no_script_can_hold_is_refused) {
   BOOST_TEST(slurm().batch_script(request).status().message() ==
              "'a\nb': a line break or a control character is in it, which a batch script cannot hold");
   request = request_with({});
-  request.log_folder = "/work/a\\b";
+  request.log_folder = "/data/a\\b";
   BOOST_TEST(
       slurm().batch_script(request).status().message() ==
-      "the folder /work/a\\b: Slurm does not take a backslash in the name of a job's output; take another folder");
+      "the folder /data/a\\b: Slurm does not take a backslash in the name of a job's output; take another folder");
   request = request_with({{"slurm.options", std::vector<std::string>{"switches=1"}}});
   BOOST_TEST(slurm().batch_script(request).status().message() ==
              "slurm.options[0]: switches=1 is no option of sbatch; one begins with -, as in --switches=1@30");
