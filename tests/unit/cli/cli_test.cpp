@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(what_slurm_could_not_take_is_refused_before_it_is_asked) {
   for (const auto& [setting, message] : std::vector<std::pair<std::string, std::string>>{
            {"slurm.time=soon", "--set slurm.time: got soon, expected a time such as 90 (minutes)"},
            {"slurm.min_nodes=4", "--set slurm.min_nodes: 4 is more than slurm.nodes 1; at most 1"},
-           {"slurm.nods=4", "did you mean slurm.nodes"}}) {
+           {"slurm.nods=4", "--set slurm.nods: unknown key; did you mean nodes?"}}) {
     const auto result = run_altiplano("submit " + kJob + " --dry-run --set " + setting);
     BOOST_TEST(result.exit_code == 2, result.output);
     BOOST_TEST(contains(result.output, message), result.output);

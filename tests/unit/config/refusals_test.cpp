@@ -17,7 +17,8 @@ struct Wrong {
 
 std::vector<Wrong> syntax_mistakes() {
   const std::string sections =
-      "run, model, data, train, optimizer, lr_scheduler, parallel, comm, device, checkpoint, cluster, plugins, memory";
+      "run, model, data, train, optimizer, lr_scheduler, parallel, comm, device, checkpoint, cluster, plugins, memory, "
+      "slurm";
   return {
       {"empty file", "=", "job.yaml:1:1: empty file, expected sections: " + sections},
       {"only a comment", "=# nothing\n", "job.yaml:1:1: empty file, expected sections: " + sections},
@@ -50,7 +51,7 @@ std::vector<Wrong> key_mistakes() {
        "keep_every, dir"},
       {"key of another tool", "slurm_settings: 1\n",
        "job.yaml:6:1: slurm_settings: unknown key; known sections: run, model, data, train, optimizer, lr_scheduler, "
-       "parallel, comm, device, checkpoint, cluster, plugins, memory"},
+       "parallel, comm, device, checkpoint, cluster, plugins, memory, slurm"},
       {"key twice at top level", "data: {seed: 1}\ndata: {seed: 2}\n",
        "job.yaml:7:1: data: given twice, first in line 6"},
       {"key twice nested", "data:\n  seed: 1\n  seed: 1\n", "job.yaml:8:3: data.seed: given twice, first in line 7"},

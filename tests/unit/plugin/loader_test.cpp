@@ -7,6 +7,7 @@
 
 #include "framework/api/device.hpp"
 #include "framework/api/fingerprint.hpp"
+#include "framework/api/scheduler.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace altiplano;
@@ -196,7 +197,9 @@ BOOST_AUTO_TEST_CASE(every_kind_refuses_another_abi_interface_version_and_finger
     const std::string name = fmt::format("{}/right", plugin_kind_name(kind));
     altiplano_plugin_descriptor right = *plugin.descriptor;
     right.kind = kind;
-    right.interface_version = kind == ALTIPLANO_PLUGIN_DEVICE ? DeviceBackend::kInterfaceVersion : 1;
+    right.interface_version = kind == ALTIPLANO_PLUGIN_DEVICE      ? DeviceBackend::kInterfaceVersion
+                              : kind == ALTIPLANO_PLUGIN_SCHEDULER ? Scheduler::kInterfaceVersion
+                                                                   : 1;
     right.name = name.c_str();
     BOOST_TEST(check_descriptor("p.so", &right).is_ok(), name);
     for (uint16_t major : {ALTIPLANO_ABI_MAJOR - 1, ALTIPLANO_ABI_MAJOR + 1}) {
