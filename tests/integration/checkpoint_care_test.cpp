@@ -136,14 +136,14 @@ BOOST_AUTO_TEST_CASE(a_rank_that_dies_in_the_middle_of_a_save_leaves_the_older_o
   job.launch(2, "run", up_to(2) + degrees_text(2, 1, 1));
   auto result = launch_with(job, fault_in(job, "kill", 30), 2, "run", up_to(4) + degrees_text(2, 1, 1));
   check_says(result, 137, "was killed by signal 9");
-  BOOST_REQUIRE(std::filesystem::exists(job / "run/checkpoints/.tmp-step-4"));
+  BOOST_REQUIRE(std::filesystem::exists(job / "run/checkpoints/.tmp-step-4.2"));
   const std::string output = job.launch(2, "run", up_to(4) + degrees_text(2, 1, 1), "--resume must");
-  BOOST_TEST(
-      output.find("note: checkpoint step 4 skipped: run/checkpoints/.tmp-step-4: the save of step 4 never finished") !=
-          std::string::npos,
-      output);
+  BOOST_TEST(output.find(
+                 "note: checkpoint step 4 skipped: run/checkpoints/.tmp-step-4.2: the save of step 4 never finished") !=
+                 std::string::npos,
+             output);
   BOOST_TEST(output.find("note: metrics.jsonl: 2 lines of steps after 2 removed") != std::string::npos, output);
-  BOOST_TEST(!std::filesystem::exists(job / "run/checkpoints/.tmp-step-4"));
+  BOOST_TEST(!std::filesystem::exists(job / "run/checkpoints/.tmp-step-4.2"));
   BOOST_TEST(read_steps(job / "run/metrics.jsonl").size() == 4u);
 }
 
