@@ -13,7 +13,7 @@ constexpr double kNoise = 1 - 1e-9;  // sums of the same bytes in another order 
 /// Numbers, from 0 on, that occur in `groups` for the given ranks, without repetition.
 int num_distinct(std::vector<int>& scratch) {
   std::ranges::sort(scratch);
-  return static_cast<int>(std::ranges::unique(scratch).begin() - scratch.begin());
+  return static_cast<int>(std::unique(scratch.begin(), scratch.end()) - scratch.begin());
 }
 
 /// Slots on hosts, some not yet placed: which rank of its host a slot takes makes no difference.
