@@ -350,9 +350,9 @@ OptionRecord site_record(const char* key, const char* help) {
   return {.key = key, .help = help};
 }
 
-/// What `altiplano submit` asks Slurm for, and `altiplano supervise` keeps to.
-std::vector<OptionRecord> slurm_records() {
-  constexpr double kMostNodes = 1 << 16;
+// What `altiplano submit` asks Slurm for, and `altiplano supervise` keeps to.
+
+std::vector<OptionRecord> slurm_site_records() {
   return {
       site_record("slurm.job_name", "Name of the Slurm job; default: run.name."),
       site_record("slurm.partition", "sbatch --partition; default: the site's."),
@@ -363,6 +363,12 @@ std::vector<OptionRecord> slurm_records() {
       site_record("slurm.time", "Time limit of each job, as Slurm writes times; default: the site's."),
       site_record("slurm.gres", "sbatch --gres, e.g. gpu:4; default: none."),
       site_record("slurm.mem", "sbatch --mem, memory of a node, 0 for all; default: the site's."),
+  };
+}
+
+std::vector<OptionRecord> slurm_geometry_records() {
+  constexpr double kMostNodes = 1 << 16;
+  return {
       {.key = "slurm.nodes",
        .type = kInt,
        .default_value = whole(1),
@@ -393,6 +399,11 @@ std::vector<OptionRecord> slurm_records() {
        .help = "Processors of a rank.",
        .minimum = 1,
        .maximum = 4096},
+  };
+}
+
+std::vector<OptionRecord> slurm_survival_records() {
+  return {
       {.key = "slurm.signal_seconds",
        .type = kInt,
        .default_value = whole(180),
@@ -444,7 +455,7 @@ std::vector<OptionRecord> job_option_records() {
   std::vector<OptionRecord> records;
   for (auto part : {run_and_model_records, data_records, batch_records, loop_records, optimizer_records,
                     parallel_records, comm_records, device_records, checkpoint_records, machine_records,
-                    slurm_records}) {
+                    slurm_site_records, slurm_geometry_records, slurm_survival_records}) {
     for (auto& record : part()) records.push_back(std::move(record));
   }
   return records;
