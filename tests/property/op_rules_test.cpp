@@ -33,14 +33,13 @@ Attributes with(Attributes attributes, const std::string& name, int64_t value) {
   return attributes;
 }
 
-const std::vector<std::pair<std::string, Sample>>& samples() {
-  static const Attributes attention{{"scale", 0.7}, {"causal", int64_t{1}}, {"dropout", 0.3}, {"stream", "a"}};
-  static const Attributes adamw{{"beta1", 0.9}, {"beta2", 0.95}, {"epsilon", 1e-8}, {"weight_decay", 0.1}};
-  static const Shape image{4, 5, 6, 4}, filter{3, 3, 4, 6}, convolved{4, 3, 3, 6};
-  static const Attributes window{{"stride", int64_t{2}}, {"padding", int64_t{1}}};
-  static const Attributes samples_of_four{{"samples", int64_t{4}}, {"epsilon", 1e-5}};
-  static const Shape x{6, 5, 4}, bs{6, 5}, head{4, 3, 6, 2}, lse{4, 6, 3}, packed{4, 3, 3, 6, 2};
-  static const std::vector<std::pair<std::string, Sample>> list = {
+using NamedSample = std::pair<std::string, Sample>;
+
+std::vector<NamedSample> samples_of_gpt() {
+  const Attributes attention{{"scale", 0.7}, {"causal", int64_t{1}}, {"dropout", 0.3}, {"stream", "a"}};
+  const Attributes adamw{{"beta1", 0.9}, {"beta2", 0.95}, {"epsilon", 1e-8}, {"weight_decay", 0.1}};
+  const Shape x{6, 5, 4}, bs{6, 5}, head{4, 3, 6, 2}, lse{4, 6, 3}, packed{4, 3, 3, 6, 2};
+  return {
       {"matmul", {{x, {4, 7}}, {{"equation", "[b,s,d] [d,f] -> [b,s,f]"}}}},
       {"matmul", {{x, {7, 4}}, {{"equation", "[b,s,d] [v,d] -> [b,s,v]"}}}},
       {"matmul", {{x, {6, 5, 7}}, {{"equation", "[b,s,d] [b,s,f] -> [d,f]"}}}},
@@ -95,6 +94,15 @@ const std::vector<std::pair<std::string, Sample>>& samples() {
       {"fill", {{}, {{"shape", Ints{5, 4}}, {"dtype", "f64"}, {"value", 2.5}}}},
       {"adamw", {{x, x, x, x}, adamw}},
       {"sgd", {{x, x, x}, {{"momentum", 0.9}, {"weight_decay", 0.1}}}},
+  };
+}
+
+/// Of images, and of experts.
+std::vector<NamedSample> samples_of_suite_models() {
+  const Shape image{4, 5, 6, 4}, filter{3, 3, 4, 6}, convolved{4, 3, 3, 6}, x{6, 5, 4};
+  const Attributes window{{"stride", int64_t{2}}, {"padding", int64_t{1}}};
+  const Attributes samples_of_four{{"samples", int64_t{4}}, {"epsilon", 1e-5}};
+  return {
       {"conv2d", {{image, filter}, window}},
       {"conv2d_grad_input", {{convolved, filter}, with(with(window, "height", 5), "width", 6)}},
       {"conv2d_grad_weight", {{convolved, image}, with(with(window, "rows", 3), "columns", 3)}},
@@ -112,7 +120,16 @@ const std::vector<std::pair<std::string, Sample>>& samples() {
       {"matmul", {{{6, 4, 3, 2}, {6, 2, 5}}, {{"equation", "[e,b,c,d] [e,d,f] -> [e,b,c,f]"}}}},
       {"matmul", {{{4, 5, 6, 3}, {6, 4, 3, 2}}, {{"equation", "[b,s,e,c] [e,b,c,d] -> [b,s,d]"}}}},
   };
-  return list;
+}
+
+const std::vector<NamedSample>& samples() {
+  static const std::vector<NamedSample> all = [] {
+    std::vector<NamedSample> list = samples_of_gpt();
+    const auto more = samples_of_suite_models();
+    list.insert(list.end(), more.begin(), more.end());
+    return list;
+  }();
+  return all;
 }
 
 /// Floats in (0.5, 1.5), so that logarithms and roots exist; ids in 0..6 and a few ignored labels for the losses.
