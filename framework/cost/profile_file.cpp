@@ -1,9 +1,7 @@
 #include "framework/cost/profile_file.hpp"
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include "framework/storage/atomic_file.hpp"
 #include "framework/storage/checksum.hpp"
@@ -52,13 +50,12 @@ Status write_profile(const std::string& path, std::string_view what, const std::
 }
 
 Result<FileLock> take_turn_at_profile(const std::string& path) {
-  constexpr int kTries = 40;
+  constexpr int kTries = 4;  // a lock waits a moment each time
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
   for (int i = 1;; ++i) {
     auto lock = FileLock::take(path + ".lock", "profile database");
     if (lock.is_ok() || i == kTries) return lock;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
 }
 

@@ -21,7 +21,7 @@ Status check_profile(const std::string& path, std::string_view what);
 /// Replaces the file by what `fill` writes.
 Status write_profile(const std::string& path, std::string_view what, const std::function<Status(Hdf5File&)>& fill);
 
-/// Waits a little for its turn; makes the folder.
+/// Waits some three seconds for its turn; makes the folder.
 Result<FileLock> take_turn_at_profile(const std::string& path);
 
 }  // namespace altiplano
