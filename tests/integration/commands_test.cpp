@@ -5,15 +5,12 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/job_folder.hpp"
 
 namespace altiplano::test {
 
 namespace {
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// The plan's text but for its last line, the predicted numbers.
 std::string without_prediction(const std::string& plan) {
@@ -28,8 +25,8 @@ void check_refused(const JobFolder& job, const std::string& arguments, int code,
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   BOOST_TEST(result.exit_code == code, arguments << ": " << result.output);
   for (const auto& part : parts)
-    BOOST_TEST(has(result.output, part), arguments << ": no '" << part << "' in " << result.output);
-  BOOST_TEST(!has(result.output, "rank 1:"), "every rank says it: " << result.output);
+    BOOST_TEST(contains(result.output, part), arguments << ": no '" << part << "' in " << result.output);
+  BOOST_TEST(!contains(result.output, "rank 1:"), "every rank says it: " << result.output);
   BOOST_TEST(!std::filesystem::exists(job / "refused"), arguments << ": ranks were started");
   BOOST_TEST_MESSAGE("refused in " << seconds << " s: " << result.output);
 }
@@ -52,16 +49,16 @@ BOOST_AUTO_TEST_CASE(profile_says_where_the_time_of_a_step_goes_and_leaves_no_ru
     BOOST_REQUIRE_MESSAGE(result.exit_code == 0, result.output);
     const bool is_json = *form != '\0';  // which folds no small rows
     for (const char* part : {"matmul", "packed_attention_grad", "all_reduce", "send", "adamw", "between instructions"})
-      BOOST_TEST((!is_json || has(result.output, part)), part << " is not in " << result.output);
+      BOOST_TEST((!is_json || contains(result.output, part)), part << " is not in " << result.output);
     for (const char* group : {"computed", "moved within the rank", "exchanged with other ranks, or waited for them"})
-      BOOST_TEST(has(result.output, group), group << " is not in " << result.output);
-    BOOST_TEST(has(result.output, " more ") != is_json, result.output);
+      BOOST_TEST(contains(result.output, group), group << " is not in " << result.output);
+    BOOST_TEST(contains(result.output, " more ") != is_json, result.output);
   }
   BOOST_TEST(!std::filesystem::exists(job / "profiled/checkpoints"));
   BOOST_TEST(!std::filesystem::exists(job / "profiled/metrics.jsonl"));
   auto refusal = job.altiplano(arguments(3));
   BOOST_TEST(refusal.exit_code == 2, refusal.output);
-  BOOST_TEST(!has(refusal.output, "rank 1:"), refusal.output);
+  BOOST_TEST(!contains(refusal.output, "rank 1:"), refusal.output);
 }
 
 BOOST_AUTO_TEST_CASE(a_plan_in_a_file_gives_the_bits_of_planning) {
@@ -71,7 +68,7 @@ BOOST_AUTO_TEST_CASE(a_plan_in_a_file_gives_the_bits_of_planning) {
   BOOST_REQUIRE_MESSAGE(made.exit_code == 0, made.output);
   job.launch(4, "planned", "train.max_steps=2 " + plan);
   std::string output = job.launch(4, "replayed", "train.max_steps=2", "--plan plan.yaml");
-  BOOST_TEST(has(output, "(read in "), output);
+  BOOST_TEST(contains(output, "(read in "), output);
   BOOST_TEST(differing_tensors(job.checkpoint("planned", 2), job.checkpoint("replayed", 2)) == "");
 }
 
@@ -81,22 +78,22 @@ BOOST_AUTO_TEST_CASE(the_plan_of_the_quickstart_reads_as_in_the_golden_file) {
   BOOST_REQUIRE_MESSAGE(result.exit_code == 0, result.output);
   std::string golden = read_bytes(ALTIPLANO_SOURCE_DIR "/tests/golden/plan_quickstart.yaml");
   BOOST_TEST(without_prediction(result.output) == golden);
-  BOOST_TEST(has(result.output, "\npredicted: {step_seconds: "));
+  BOOST_TEST(contains(result.output, "\npredicted: {step_seconds: "));
 }
 
 BOOST_AUTO_TEST_CASE(validate_and_estimate_say_what_would_run) {
   JobFolder job;
   auto valid = job.altiplano("validate -n 4 -c job.yaml --set train.micro_batch_size=1");
   BOOST_TEST(valid.exit_code == 0, valid.output);
-  BOOST_TEST(has(valid.output, "ok: job.yaml on 4 ranks: data 4"), valid.output);
-  BOOST_TEST(has(valid.output, "4 programs with "), valid.output);
+  BOOST_TEST(contains(valid.output, "ok: job.yaml on 4 ranks: data 4"), valid.output);
+  BOOST_TEST(contains(valid.output, "4 programs with "), valid.output);
   const auto alone = job.altiplano("validate -c job.yaml --set train.micro_batch_size=1");
-  BOOST_TEST(has(alone.output, "ok: job.yaml on 1 rank: "), alone.output);
-  BOOST_TEST(has(alone.output, "; 1 program with "), alone.output);
+  BOOST_TEST(contains(alone.output, "ok: job.yaml on 1 rank: "), alone.output);
+  BOOST_TEST(contains(alone.output, "; 1 program with "), alone.output);
   auto estimate = job.altiplano("estimate -n 4 -c job.yaml --set train.micro_batch_size=1");
   BOOST_TEST(estimate.exit_code == 0, estimate.output);
   for (const char* word : {"weights", "optimizer", "activations", "peak", "tokens/s"})
-    BOOST_TEST(has(estimate.output, word), estimate.output);
+    BOOST_TEST(contains(estimate.output, word), estimate.output);
   BOOST_TEST(!std::filesystem::exists(job / "runs"));
 }
 
@@ -138,8 +135,8 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_model_is_refused_with_the_fields_th
   job.launch(2, "run", "train.max_steps=1");
   auto result = job.altiplano(job.launch_arguments(2, "run", "train.max_steps=2 model.hidden_size=24"));
   BOOST_TEST(result.exit_code == 2, result.output);
-  BOOST_TEST(has(result.output, "hidden_size"), result.output);
-  BOOST_TEST(has(result.output, "48"), result.output);
+  BOOST_TEST(contains(result.output, "hidden_size"), result.output);
+  BOOST_TEST(contains(result.output, "48"), result.output);
 }
 
 BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused_with_the_smallest_change_and_that_fits) {
@@ -177,13 +174,14 @@ BOOST_AUTO_TEST_CASE(keys_that_a_given_plan_overrides_are_named_with_both_values
     return job.altiplano(job.plan_arguments(4, settings).replace(0, 4, "validate") + " --plan plan.yaml").output;
   };
   const std::string overridden = with(degrees_text(2, 2, 1) + " parallel.schedule=gpipe parallel.zero_stage=0");
-  BOOST_TEST(has(overridden,
-                 "note: --plan plan.yaml is run as it stands; without effect: "
-                 "--set parallel.tensor_parallel_size 2 (the plan has 1), "
-                 "--set parallel.pipeline_parallel_size 1 (the plan has 2), "
-                 "--set parallel.zero_stage 0 (the plan has 1), --set parallel.schedule gpipe (the plan has 1f1b)\n"),
-             overridden);
-  BOOST_TEST(!has(with(degrees), "without effect"), with(degrees));
+  BOOST_TEST(
+      contains(overridden,
+               "note: --plan plan.yaml is run as it stands; without effect: "
+               "--set parallel.tensor_parallel_size 2 (the plan has 1), "
+               "--set parallel.pipeline_parallel_size 1 (the plan has 2), "
+               "--set parallel.zero_stage 0 (the plan has 1), --set parallel.schedule gpipe (the plan has 1f1b)\n"),
+      overridden);
+  BOOST_TEST(!contains(with(degrees), "without effect"), with(degrees));
 }
 
 BOOST_AUTO_TEST_CASE(an_empty_prompt_shows_no_mark_of_the_end_of_text) {
@@ -192,7 +190,7 @@ BOOST_AUTO_TEST_CASE(an_empty_prompt_shows_no_mark_of_the_end_of_text) {
   const auto result =
       job.altiplano("generate -c job.yaml --set run.dir=run --prompt '' --max-new-tokens 4 2>/dev/null");
   BOOST_TEST(result.exit_code == 0, result.output);
-  BOOST_TEST(!has(result.output, "endoftext"), result.output);
+  BOOST_TEST(!contains(result.output, "endoftext"), result.output);
 }
 
 BOOST_AUTO_TEST_CASE(generation_is_the_same_whatever_plan_saved_the_checkpoint) {
@@ -246,7 +244,7 @@ BOOST_AUTO_TEST_CASE(every_command_shows_examples_that_parse) {
       // An option that is none is named before anything is done; an example itself must have no such mistake.
       auto wrong = job.altiplano(line.substr(12, line.find(" > ") - 12) + " --no-such-option");
       BOOST_TEST(wrong.exit_code == 2, line);
-      BOOST_TEST(has(wrong.output, "no-such-option"), line << ": " << wrong.output);
+      BOOST_TEST(contains(wrong.output, "no-such-option"), line << ": " << wrong.output);
     }
     BOOST_TEST(here > 0, command << " shows no example");
     examples += here;
@@ -264,7 +262,7 @@ BOOST_AUTO_TEST_CASE(outputs_replace_neither_their_inputs_nor_devices_and_lost_o
   BOOST_TEST(job.altiplano("plan -n 2 -c job.yaml -o /dev/null").exit_code == 2);
   auto lost = job.altiplano("plan -n 2 -c job.yaml >/dev/full");
   BOOST_TEST(lost.exit_code == 1, lost.output);
-  BOOST_TEST(has(lost.output, "stdout: No space left on device"), lost.output);
+  BOOST_TEST(contains(lost.output, "stdout: No space left on device"), lost.output);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

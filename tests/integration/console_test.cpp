@@ -2,15 +2,12 @@
 // their output is lost, nobody aborts, and a closed descriptor is not taken for a file of the run.
 #include <boost/test/unit_test.hpp>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/job_folder.hpp"
 
 namespace altiplano::test {
 
 namespace {
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// `altiplano ARGUMENTS REDIRECTION` in the folder; what stays visible is the output.
 CommandResult with(const JobFolder& job, const std::string& arguments, const std::string& redirection) {
@@ -41,11 +38,12 @@ BOOST_AUTO_TEST_CASE(training_goes_on_whatever_becomes_of_its_console) {
       const std::string rest = fmt::format(" -c job.yaml --set run.dir={} --set train.max_steps=2", run);
       const CommandResult result = with(job, training + rest, broken);
       // Where nobody listens nothing is lost; a full device has lost what somebody wanted.
-      const bool is_lost = has(broken, ">/dev/full") && !broken.starts_with("2>");
+      const bool is_lost = contains(broken, ">/dev/full") && !broken.starts_with("2>");
       BOOST_TEST(result.exit_code == (is_lost ? 1 : 0), training << " " << broken << ": " << result.output);
-      BOOST_TEST(has(result.output, "error: stdout: No space left on device; the run itself is done and saved\n") ==
-                     (broken == ">/dev/full"),
-                 training << " " << broken << ": " << result.output);
+      BOOST_TEST(
+          contains(result.output, "error: stdout: No space left on device; the run itself is done and saved\n") ==
+              (broken == ">/dev/full"),
+          training << " " << broken << ": " << result.output);
       BOOST_TEST(read_steps(job / run + "/metrics.jsonl").size() == 2u, training << " " << broken);
       BOOST_TEST(read_bytes(job / run + "/lock").starts_with("host "), training << " " << broken);
     }
@@ -53,7 +51,7 @@ BOOST_AUTO_TEST_CASE(training_goes_on_whatever_becomes_of_its_console) {
     const CommandResult result =
         into_closed_pipe(job, training + " -c job.yaml --set train.max_steps=2 --set run.dir=" + run);
     BOOST_TEST(result.exit_code == 0, training << ": " << result.output);
-    BOOST_TEST(!has(result.output, "error: "), training << ": " << result.output);
+    BOOST_TEST(!contains(result.output, "error: "), training << ": " << result.output);
     BOOST_TEST(read_steps(job / run + "/metrics.jsonl").size() == 2u, training);
   }
 }
@@ -78,13 +76,13 @@ BOOST_AUTO_TEST_CASE(output_that_is_lost_is_a_failure_of_commands_that_are_asked
         "eval -n 2 --file text.h5" + of_run, "generate --max-new-tokens 5" + of_run}) {
     const CommandResult full = with(job, arguments, "2>&1 >/dev/full");
     BOOST_TEST(full.exit_code == 1, arguments << ": " << full.output);
-    BOOST_TEST(has(full.output, "error: stdout: No space left on device\n"), arguments << ": " << full.output);
+    BOOST_TEST(contains(full.output, "error: stdout: No space left on device\n"), arguments << ": " << full.output);
     const CommandResult closed = with(job, arguments, "2>&1 >&-");
     BOOST_TEST(closed.exit_code == 1, arguments << ": " << closed.output);
-    BOOST_TEST(has(closed.output, "error: stdout: Bad file descriptor\n"), arguments << ": " << closed.output);
+    BOOST_TEST(contains(closed.output, "error: stdout: Bad file descriptor\n"), arguments << ": " << closed.output);
     const CommandResult gone = into_closed_pipe(job, arguments);
     BOOST_TEST(gone.exit_code == 1, arguments << ": " << gone.output);
-    BOOST_TEST(!has(gone.output, "error: "), arguments << ": " << gone.output);
+    BOOST_TEST(!contains(gone.output, "error: "), arguments << ": " << gone.output);
     BOOST_TEST(with(job, arguments, "2>&-").exit_code == 0, arguments);
   }
 }

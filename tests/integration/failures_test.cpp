@@ -76,10 +76,10 @@ BOOST_AUTO_TEST_CASE(a_nan_in_one_microbatch_of_one_rank_is_skipped_by_all_and_s
     BackgroundRun run(job.folder(), job.arguments(nan.name, settings), nan.name,
                       job.environment(std::string("what=nan step=3 ") + nan.fault));
     BOOST_TEST(run.wait() == 0, run.output());
-    BOOST_TEST(has(run.output(), fmt::format("step 3 skipped on all ranks, not finite: rank {} (", nan.rank)),
+    BOOST_TEST(contains(run.output(), fmt::format("step 3 skipped on all ranks, not finite: rank {} (", nan.rank)),
                run.output());
-    BOOST_TEST(has(run.output(), fmt::format("), microbatch {} (samples ", nan.microbatch)), run.output());
-    BOOST_TEST(has(run.output(), nan.where), run.output());
+    BOOST_TEST(contains(run.output(), fmt::format("), microbatch {} (samples ", nan.microbatch)), run.output());
+    BOOST_TEST(contains(run.output(), nan.where), run.output());
     auto steps = read_steps(job.folder() / nan.name + "/metrics.jsonl");
     BOOST_TEST(steps.size() == 4u);
     for (const auto& [step, line] : steps) BOOST_TEST(line.contains("skipped") == (step == 3), line.dump());
@@ -93,7 +93,8 @@ BOOST_AUTO_TEST_CASE(a_nan_that_is_gone_when_the_step_is_computed_again_is_said_
   BackgroundRun run(job.folder(), job.arguments("run", "train.max_steps=3 device.kind=faulty plugins.path=[plugins]"),
                     "run", job.environment("what=nan rank=1 step=2 sample=0 kind=layer_norm times=1"));
   BOOST_TEST(run.wait() == 0, run.output());
-  BOOST_TEST(has(run.output(), "step 2 skipped on all ranks, not finite: computed again it is finite"), run.output());
+  BOOST_TEST(contains(run.output(), "step 2 skipped on all ranks, not finite: computed again it is finite"),
+             run.output());
 }
 
 BOOST_AUTO_TEST_CASE(a_full_disk_costs_lines_of_logs_and_metrics_but_not_the_run) {
@@ -102,8 +103,8 @@ BOOST_AUTO_TEST_CASE(a_full_disk_costs_lines_of_logs_and_metrics_but_not_the_run
   BackgroundRun run(job.folder(), job.arguments("run"), "run",
                     job.environment() + " " + SmallDisk::environment("run", "4m"));
   const auto is_said = [&](const std::string& text) {
-    wait_until([&] { return run.has_ended() || has(run.output(), text); }, text);
-    BOOST_TEST(has(run.output(), text), run.output());
+    wait_until([&] { return run.has_ended() || contains(run.output(), text); }, text);
+    BOOST_TEST(contains(run.output(), text), run.output());
   };
   is_said("step:       2/");
   const SmallDisk disk(job.folder(), "run", run);
@@ -115,7 +116,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_costs_lines_of_logs_and_metrics_but_not_the_run
   is_said("note: run/logs/rank-0.log is written again; ");
   const auto lines = read_metrics(disk.path() + "/metrics.jsonl");
   const std::string log = read_bytes(disk.path() + "/logs/rank-0.log");
-  BOOST_TEST(has(log, " bytes are missing here: No space left on device"), log);
+  BOOST_TEST(contains(log, " bytes are missing here: No space left on device"), log);
   int64_t before = 0;
   for (const auto& line : lines) {
     BOOST_TEST(line["step"].get<int64_t>() > before, line.dump());
@@ -131,8 +132,8 @@ BOOST_AUTO_TEST_CASE(a_save_on_a_full_disk_is_told_by_all_keeps_the_last_checkpo
   BackgroundRun run(job.folder(), job.arguments("run", "checkpoint.every_steps=10 checkpoint.keep_last=2"), "run",
                     job.environment() + " " + SmallDisk::environment("run", "6m"));
   const auto wait_for = [&](const std::string& text) {
-    wait_until([&] { return run.has_ended() || has(run.output(), text); }, text);
-    BOOST_TEST(has(run.output(), text), run.output());
+    wait_until([&] { return run.has_ended() || contains(run.output(), text); }, text);
+    BOOST_TEST(contains(run.output(), text), run.output());
   };
   wait_for("checkpoint step 10 saved");
   const SmallDisk disk(job.folder(), "run", run);
@@ -140,9 +141,9 @@ BOOST_AUTO_TEST_CASE(a_save_on_a_full_disk_is_told_by_all_keeps_the_last_checkpo
   wait_for(" not saved: ");
   wait_for("; training goes on, the next save is at step ");
   const std::string told = run.output().substr(run.output().find("note: rank "));
-  BOOST_TEST(has(told, "No space left on device"), told);
-  BOOST_TEST(has(told, "; a checkpoint needs "), told);
-  BOOST_TEST(has(told, " are free in run/checkpoints; training goes on"), told);
+  BOOST_TEST(contains(told, "No space left on device"), told);
+  BOOST_TEST(contains(told, "; a checkpoint needs "), told);
+  BOOST_TEST(contains(told, " are free in run/checkpoints; training goes on"), told);
   const auto newest = [&] { return read_bytes(disk.path() + "/checkpoints/latest"); };
   const std::string before = newest();
   BOOST_TEST(!read_checkpoint(disk.path() + "/checkpoints/" + trim(before)).empty());
@@ -152,9 +153,9 @@ BOOST_AUTO_TEST_CASE(a_save_on_a_full_disk_is_told_by_all_keeps_the_last_checkpo
   kill(run.launcher(), SIGTERM);
   BOOST_TEST(run.wait() == 1, run.output());
   const std::string last = last_line(run.output());
-  BOOST_TEST(has(last, "error: rank "), last);
-  BOOST_TEST(has(last, " not saved: "), last);
-  BOOST_TEST(has(last, "the last checkpoint is that of step "), last);
+  BOOST_TEST(contains(last, "error: rank "), last);
+  BOOST_TEST(contains(last, " not saved: "), last);
+  BOOST_TEST(contains(last, "the last checkpoint is that of step "), last);
 }
 
 BOOST_AUTO_TEST_CASE(a_read_only_folder_is_refused_before_a_rank_starts) {
@@ -176,10 +177,11 @@ BOOST_AUTO_TEST_CASE(a_shared_memory_file_system_that_is_too_small_is_refused_wi
                     "unshare -m sh -c 'mount -t tmpfs -o size=1m none /dev/shm && exec \"$@\"' sh");
   BOOST_TEST(run.wait() == 2, run.output());
   const std::string last = last_line(run.output());
-  BOOST_TEST(has(last, "error: rank 0 ("), last);
-  BOOST_TEST(has(last, "failed with exit code 2 while starting: comm/shm needs 8.9 MiB in /dev/shm, has 1.0 MiB; "),
-             last);
-  BOOST_TEST(!has(run.output(), "step: "), run.output());
+  BOOST_TEST(contains(last, "error: rank 0 ("), last);
+  BOOST_TEST(
+      contains(last, "failed with exit code 2 while starting: comm/shm needs 8.9 MiB in /dev/shm, has 1.0 MiB; "),
+      last);
+  BOOST_TEST(!contains(run.output(), "step: "), run.output());
   job.check_nothing_left("run");
 }
 
@@ -194,8 +196,8 @@ BOOST_AUTO_TEST_CASE(a_log_folder_used_again_says_where_each_run_begins) {
   BOOST_TEST(log.starts_with("== job local-"), log);
   const size_t second = log.find("\n== job local-");
   BOOST_REQUIRE(second != std::string::npos);
-  BOOST_TEST(has(log.substr(0, second), "done      2 steps"), log);
-  BOOST_TEST(has(log.substr(second), "rank 0 of 2 on "), log);
+  BOOST_TEST(contains(log.substr(0, second), "done      2 steps"), log);
+  BOOST_TEST(contains(log.substr(second), "rank 0 of 2 on "), log);
   BOOST_TEST(log.find("\n== job local-", second + 1) == std::string::npos, log);
 }
 

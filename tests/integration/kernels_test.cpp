@@ -6,18 +6,16 @@
 #include "framework/cost/kernel_database.hpp"
 #include "framework/plan/plan.hpp"
 #include "tests/support/job_folder.hpp"
+#include "tests/support/own_cache.hpp"
 
 namespace altiplano::test {
 namespace {
 
 /// A folder whose runs keep their database in it.
-struct Fixture {
+struct KernelRuns {
   JobFolder job;
-  const std::string before = std::getenv("XDG_CACHE_HOME");
+  const OwnCache cache{job / "cache"};
   const std::string database = job / "cache/altiplano/kernels.h5";
-
-  Fixture() { setenv("XDG_CACHE_HOME", (job / "cache").c_str(), 1); }
-  ~Fixture() { setenv("XDG_CACHE_HOME", before.c_str(), 1); }
 
   /// Of a run's start number `start`.
   Plan plan_of(const std::string& run, const std::string& start) const {
@@ -46,7 +44,7 @@ const std::string kHalf = "train.max_steps=3 " + degrees_text(2, 1, 1),
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(kernels, Fixture)
+BOOST_FIXTURE_TEST_SUITE(kernels, KernelRuns)
 
 BOOST_AUTO_TEST_CASE(a_resumed_run_replays_the_table_it_began_with_to_the_bit) {
   job.launch(2, "first", kHalf);

@@ -6,16 +6,15 @@
 #include "framework/cluster/cluster.hpp"
 #include "framework/plan/plan.hpp"
 #include "tests/support/job_folder.hpp"
+#include "tests/support/own_cache.hpp"
 
 namespace altiplano::test {
 namespace {
 
 /// A folder whose commands keep what they measure in it.
-struct Fixture {
+struct MeasuredCluster {
   JobFolder job;
-  const std::string before = std::getenv("XDG_CACHE_HOME");
-  Fixture() { setenv("XDG_CACHE_HOME", (job / "cache").c_str(), 1); }
-  ~Fixture() { setenv("XDG_CACHE_HOME", before.c_str(), 1); }
+  const OwnCache cache{job / "cache"};
 
   std::string profile(int ranks, const std::string& more) const {
     return job.plan_arguments(ranks, "run.dir=measured device.threads=1 " + degrees_text(1, 1, 1))
@@ -32,7 +31,7 @@ struct Fixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(measured_clusters, Fixture)
+BOOST_FIXTURE_TEST_SUITE(measured_clusters, MeasuredCluster)
 
 BOOST_AUTO_TEST_CASE(a_machine_is_measured_once_and_planned_with_from_then_on) {
   const Plan before = planned("");

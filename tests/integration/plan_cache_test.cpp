@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "tests/support/job_folder.hpp"
+#include "tests/support/own_cache.hpp"
 
 namespace altiplano::test {
 namespace {
@@ -13,15 +14,12 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A folder whose jobs keep their plans in it, and a job that takes long to plan.
-struct Fixture {
+struct CachedPlans {
   JobFolder job;
-  const std::string before = std::getenv("XDG_CACHE_HOME");
+  const OwnCache cache{job / "cache"};
   const std::string folder = job / "cache/altiplano/plans";
   const std::string settings =
       "train.max_steps=1 model.num_hidden_layers=40 parallel.planner=dp train.micro_batch_size=auto ";
-
-  Fixture() { setenv("XDG_CACHE_HOME", (job / "cache").c_str(), 1); }
-  ~Fixture() { setenv("XDG_CACHE_HOME", before.c_str(), 1); }
 
   std::vector<fs::path> plans() const {
     std::vector<fs::path> found;
@@ -40,7 +38,7 @@ struct Fixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(plan_cache, Fixture)
+BOOST_FIXTURE_TEST_SUITE(plan_cache, CachedPlans)
 
 BOOST_AUTO_TEST_CASE(an_equal_job_takes_the_plan_that_was_found_before) {
   BOOST_TEST(!takes_a_known_plan("first"));

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <tuple>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/faults.hpp"
 #include "tests/support/job_folder.hpp"
 
@@ -35,10 +36,6 @@ void wait_for_step(const JobFolder& job, const std::string& run, int64_t step) {
 std::string last_line(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text.substr(text.rfind('\n') + 1);
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 /// After the stop: the step saved is the last in the metrics; two more steps equal the uninterrupted run's.
@@ -72,7 +69,7 @@ void check_is_told_once(const std::string& output, const std::string& heard) {
   BOOST_TEST(times(output, heard) == 1, output);
   BOOST_TEST(times(output, "stopped   after step ") == 1, output);
   BOOST_TEST(output.find(heard) < output.find("stopped   after step "), output);
-  BOOST_TEST(!has(output, "rank 1: note: "), output);
+  BOOST_TEST(!contains(output, "rank 1: note: "), output);
 }
 
 struct Stop {
@@ -94,7 +91,8 @@ BOOST_AUTO_TEST_CASE(whoever_gets_the_signal_all_ranks_save_the_same_step_and_go
     BOOST_REQUIRE(kill(stop.rank < 0 ? run.launcher() : run.rank(stop.rank), stop.signal) == 0);
     int code = run.wait();
     BOOST_TEST(code == kSaved, stop.name << " " << code << " " << run.output());
-    BOOST_TEST(has(run.output(), "stopped   after step " + std::to_string(steps_done(job, stop.name))), run.output());
+    BOOST_TEST(contains(run.output(), "stopped   after step " + std::to_string(steps_done(job, stop.name))),
+               run.output());
     check_is_told_once(run.output(), stop.signal == SIGTERM ? "note: SIGTERM heard" : "note: SIGUSR1 heard");
     check_goes_on(job, stop.name);
   }
@@ -136,7 +134,7 @@ BOOST_AUTO_TEST_CASE(a_file_system_without_locks_is_told_and_trains_and_resumes)
     for (int64_t step : {2, 4}) {
       BackgroundRun run(job, job.launch_arguments(4, name, up_to(step)), name, environment);
       BOOST_TEST(run.wait() == 0, run.output());
-      BOOST_TEST(has(run.output(), "note: " + name + "/lock: the file system has no locks ("), run.output());
+      BOOST_TEST(contains(run.output(), "note: " + name + "/lock: the file system has no locks ("), run.output());
     }
     BOOST_TEST(read_steps(job / name + "/metrics.jsonl").size() == 4u);
   }
@@ -153,8 +151,8 @@ BOOST_AUTO_TEST_CASE(a_run_saves_and_ends_by_itself_before_its_time_is_over_and_
     BackgroundRun run(job, job.launch_arguments(4, name, kEndless + settings), name, environment);
     BOOST_TEST(run.wait() == kSaved, run.output());
     const std::string last = std::to_string(steps_done(job, name));
-    BOOST_TEST(has(run.output(), "\ntime      step " + last + " is the last one: 0:00:0"), run.output());
-    BOOST_TEST(has(run.output(), "stopped   after step " + last), run.output());
+    BOOST_TEST(contains(run.output(), "\ntime      step " + last + " is the last one: 0:00:0"), run.output());
+    BOOST_TEST(contains(run.output(), "stopped   after step " + last), run.output());
     check_goes_on(job, name);
   }
   BackgroundRun run(job, job.launch_arguments(4, "none", up_to(4) + "train.time_limit=none"), "none", soon);
@@ -193,12 +191,12 @@ BOOST_AUTO_TEST_CASE(a_killed_rank_ends_the_job_and_is_named) {
   int code = run.wait(std::chrono::seconds(10));
   BOOST_TEST(code == 128 + SIGKILL, run.output());
   std::string line = last_line(run.output());
-  BOOST_TEST(has(line, "error: rank 3 ("), line);
-  BOOST_TEST(has(line, "signal 9"), line);
+  BOOST_TEST(contains(line, "error: rank 3 ("), line);
+  BOOST_TEST(contains(line, "signal 9"), line);
   char host[256] = {};
   BOOST_REQUIRE(gethostname(host, sizeof host - 1) == 0);
-  BOOST_TEST(has(line, std::string(host).substr(0, std::string(host).find('.'))), line);
-  BOOST_TEST(has(line, "; no checkpoint is in run/checkpoints: a new start begins anew"), line);
+  BOOST_TEST(contains(line, std::string(host).substr(0, std::string(host).find('.'))), line);
+  BOOST_TEST(contains(line, "; no checkpoint is in run/checkpoints: a new start begins anew"), line);
 }
 
 BOOST_AUTO_TEST_CASE(what_a_killed_run_leaves_and_how_it_goes_on_is_told) {
@@ -208,12 +206,12 @@ BOOST_AUTO_TEST_CASE(what_a_killed_run_leaves_and_how_it_goes_on_is_told) {
         std::tuple("none", "--resume none", "start again with --resume auto to go on")}) {
     BackgroundRun run(job, job.launch_arguments(2, name, "train.max_steps=1000000 checkpoint.every_steps=2", more),
                       name);
-    wait_until([&] { return has(run.output(), "checkpoint step 2 saved"); }, "a checkpoint");
+    wait_until([&] { return contains(run.output(), "checkpoint step 2 saved"); }, "a checkpoint");
     kill(run.rank(1), SIGKILL);
     BOOST_TEST(run.wait(std::chrono::seconds(10)) == 128 + SIGKILL, run.output());
     const std::string line = last_line(run.output());
-    BOOST_TEST(has(line, "; the checkpoint of step "), line);
-    BOOST_TEST(has(line, std::string(" remains in ") + name + "/checkpoints: " + advice), line);
+    BOOST_TEST(contains(line, "; the checkpoint of step "), line);
+    BOOST_TEST(contains(line, std::string(" remains in ") + name + "/checkpoints: " + advice), line);
   }
 }
 
@@ -241,7 +239,7 @@ BOOST_AUTO_TEST_CASE(a_process_alone_says_that_it_was_asked_to_stop) {
   JobFolder job;
   BackgroundRun run(job, "train -c job.yaml --set run.dir=run --set train.max_steps=1000000", "run");
   wait_for_step(job, "run", 2);
-  BOOST_TEST(has(run.output(), "\nstart     step 1 of 1000000; predicted "), run.output());
+  BOOST_TEST(contains(run.output(), "\nstart     step 1 of 1000000; predicted "), run.output());
   kill(run.launcher(), SIGINT);
   BOOST_TEST(run.wait() == kSaved, run.output());
   check_is_told_once(run.output(), "note: SIGINT heard; the step that runs is finished and saved first\n");
@@ -255,7 +253,7 @@ BOOST_AUTO_TEST_CASE(a_rank_that_sleeps_is_named_by_the_others) {
   int code = run.wait(std::chrono::seconds(30));
   BOOST_TEST(code == 124, code << run.output());
   std::string line = last_line(run.output());
-  BOOST_TEST(has(line, "rank 1"), line);
+  BOOST_TEST(contains(line, "rank 1"), line);
 }
 
 BOOST_AUTO_TEST_CASE(a_second_job_in_a_runs_folder_is_refused_and_the_first_goes_on) {
@@ -264,7 +262,7 @@ BOOST_AUTO_TEST_CASE(a_second_job_in_a_runs_folder_is_refused_and_the_first_goes
   wait_for_step(job, "run", 2);
   auto second = job.altiplano(job.launch_arguments(2, "run", "train.max_steps=4"));
   BOOST_TEST(second.exit_code == 2, second.output);
-  BOOST_TEST(has(second.output, "run/lock: another job is at work here: host "), second.output);
+  BOOST_TEST(contains(second.output, "run/lock: another job is at work here: host "), second.output);
   const int64_t before = steps_done(job, "run");
   wait_for_step(job, "run", before + 2);
   ::kill(first.launcher(), SIGTERM);
@@ -275,7 +273,7 @@ BOOST_AUTO_TEST_CASE(a_run_that_skips_its_steps_ends_as_diverged_and_saves_nothi
   JobFolder job;
   auto result = job.altiplano(job.launch_arguments(2, "run", "optimizer.lr=1e30 train.max_steps=60"));
   BOOST_TEST(result.exit_code == 5, result.output);
-  BOOST_TEST(has(result.output, "not finite for 20 steps in a row, all skipped"), result.output);
+  BOOST_TEST(contains(result.output, "not finite for 20 steps in a row, all skipped"), result.output);
   BOOST_TEST(!std::filesystem::exists(job / "run" + "/checkpoints/latest"));
 }
 

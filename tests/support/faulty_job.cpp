@@ -49,10 +49,6 @@ std::string last_line(std::string text) {
   return text.substr(text.rfind('\n') + 1);
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 FaultyJob::FaultyJob() {
   fs::create_directories(folder_ / "shm");
   fs::create_directories(folder_ / "plugins");
@@ -104,7 +100,7 @@ void FaultyJob::check_end(const RunFault& fault, BackgroundRun& run) const {
   BOOST_TEST(code == fault.exit_code, fault.name << ": exit code " << code << ": " << run.output());
   const std::string last = last_line(run.output());
   for (const std::string& part : split(fault.last_line, '|'))
-    BOOST_TEST(has(last, part), fault.name << ": " << part << " not in: " << run.output());
+    BOOST_TEST(contains(last, part), fault.name << ": " << part << " not in: " << run.output());
 }
 
 bool FaultyJob::check(const RunFault& fault, const std::string& settings) const {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/job_folder.hpp"
 
 namespace altiplano::test {
@@ -78,6 +79,5 @@ class SmallDisk {
 
 /// The last line that is not empty.
 std::string last_line(std::string text);
-bool has(const std::string& text, const std::string& part);
 
 }  // namespace altiplano::test

@@ -7,9 +7,12 @@
 #include "framework/checkpoint/save.hpp"
 #include "framework/storage/atomic_file.hpp"
 #include "framework/storage/hdf5_file.hpp"
+#include "tests/support/contains.hpp"
 #include "tests/support/temporary_directory.hpp"
+#include "tests/unit/checkpoint/steps.hpp"
 
 using namespace altiplano;
+using namespace altiplano::test;
 namespace fs = std::filesystem;
 
 namespace {
@@ -40,10 +43,6 @@ void flip(const std::string& path, size_t byte, int bit) {
   std::string bytes = test::read_bytes(path);
   bytes[byte] = static_cast<char>(bytes[byte] ^ (1 << bit));
   test::write_bytes(path, bytes);
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 const PartRecord* part_at(const ShardRecord& shard, int64_t byte) {
@@ -80,12 +79,6 @@ void check_read(const std::string& path, const std::string& name, size_t byte) {
 std::vector<int64_t> steps_of(const std::vector<PrunableCheckpoint>& checkpoints) {
   std::vector<int64_t> steps;
   for (const PrunableCheckpoint& one : checkpoints) steps.push_back(one.step);
-  return steps;
-}
-
-std::vector<int64_t> steps_in(const std::string& directory) {
-  std::vector<int64_t> steps;
-  for (const StepFolder& folder : list_step_folders(directory)) steps.push_back(folder.step);
   return steps;
 }
 

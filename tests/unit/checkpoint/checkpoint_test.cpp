@@ -11,9 +11,12 @@
 #include "framework/checkpoint/save.hpp"
 #include "framework/storage/atomic_file.hpp"
 #include "framework/storage/hdf5_file.hpp"
+#include "tests/support/contains.hpp"
 #include "tests/support/temporary_directory.hpp"
+#include "tests/unit/checkpoint/steps.hpp"
 
 using namespace altiplano;
+using namespace altiplano::test;
 namespace fs = std::filesystem;
 
 namespace {
@@ -151,17 +154,7 @@ void check_restores_as(const std::string& path, int rows, int columns) {
   }
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 #define CHECK_CONTAINS(text, part) BOOST_TEST(contains(text, part), text)
-
-std::vector<int64_t> steps_in(const std::string& dir) {
-  std::vector<int64_t> steps;
-  for (const StepFolder& folder : list_step_folders(dir)) steps.push_back(folder.step);
-  return steps;
-}
 
 }  // namespace
 

@@ -3,7 +3,9 @@
 #include <filesystem>
 
 #include "framework/base/text.hpp"
+#include "tests/support/contains.hpp"
 #include "tests/support/temporary_directory.hpp"
+#include "tests/unit/cli/run_altiplano.hpp"
 
 using namespace altiplano;
 using namespace altiplano::test;
@@ -11,15 +13,6 @@ using namespace altiplano::test;
 namespace {
 
 const std::string kJob = ALTIPLANO_SOURCE_DIR "/configs/jobs/quickstart.yaml";
-
-/// Output and exit code of `altiplano <arguments>` without the environment's plugin folders.
-CommandResult run_altiplano(const std::string& arguments) {
-  return run_command("env -u ALTIPLANO_PLUGIN_PATH " ALTIPLANO_BINARY_DIR "/bin/altiplano " + arguments);
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 }  // namespace
 

@@ -6,15 +6,12 @@
 #include "framework/checkpoint/layout.hpp"
 #include "framework/checkpoint/save.hpp"
 #include "tests/support/temporary_directory.hpp"
+#include "tests/unit/cli/run_altiplano.hpp"
 
 using namespace altiplano;
 using namespace altiplano::test;
 
 namespace {
-
-CommandResult run_altiplano(const std::string& arguments) {
-  return run_command(ALTIPLANO_BINARY_DIR "/bin/altiplano " + arguments);
-}
 
 void check_output(const CommandResult& result, int exit_code, const std::string& part) {
   BOOST_TEST(result.exit_code == exit_code, result.output);

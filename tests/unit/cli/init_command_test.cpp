@@ -1,16 +1,13 @@
 // A first job as a newcomer gets it: written, checked, run by its own script, compared, replayed.
 #include <boost/test/unit_test.hpp>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/sanitized.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace altiplano::test;
 
 namespace {
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// A folder with what `altiplano init` writes.
 class FirstJob {

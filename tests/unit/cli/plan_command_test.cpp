@@ -1,6 +1,7 @@
 // altiplano plan and validate as a person starts them: plans that do not fit, plans that are read back.
 #include <boost/test/unit_test.hpp>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace altiplano;
@@ -12,10 +13,6 @@ namespace {
 CommandResult run_on_job(const std::string& command, const std::string& arguments) {
   return run_command("env -u ALTIPLANO_PLUGIN_PATH " ALTIPLANO_BINARY_DIR "/bin/altiplano " + command +
                      " -n 4 -c " ALTIPLANO_SOURCE_DIR "/configs/jobs/quickstart.yaml " + arguments);
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

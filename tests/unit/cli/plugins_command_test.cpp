@@ -1,6 +1,7 @@
 // `altiplano plugins` as a person starts it.
 #include <boost/test/unit_test.hpp>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace altiplano::test;
@@ -11,10 +12,6 @@ const std::string kFixtures = ALTIPLANO_BINARY_DIR "/fixtures/plugins";
 
 CommandResult run_plugins(const std::string& arguments) {
   return run_command("env -u ALTIPLANO_PLUGIN_PATH " ALTIPLANO_BINARY_DIR "/bin/altiplano plugins " + arguments);
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

@@ -3,19 +3,12 @@
 #include <boost/test/unit_test.hpp>
 #include <cstdlib>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/unit/config/job_fixture.hpp"
 
 using namespace altiplano;
 using namespace altiplano::test;
-
-namespace {
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-}  // namespace
 
 BOOST_AUTO_TEST_CASE(each_start_keeps_what_it_was_made_of) {
   TemporaryDirectory folder;

@@ -4,8 +4,10 @@
 #include <numeric>
 
 #include "framework/cluster/presets.hpp"
+#include "tests/support/about.hpp"
 
 using namespace altiplano;
+using namespace altiplano::test;
 
 namespace altiplano {
 static std::ostream& operator<<(std::ostream& out, CollectiveAlgorithm algorithm) {
@@ -33,10 +35,6 @@ static std::vector<int> first(int n, int stride = 1) {
 static double seconds(CollectiveKind kind, CollectiveAlgorithm algorithm, int64_t bytes, const GroupShape& shape) {
   return algorithm_cost(kind, algorithm, Bytes(bytes), shape)->time.value;
 }
-static auto about() {
-  return boost::test_tools::tolerance(1e-12);
-}
-
 BOOST_AUTO_TEST_CASE(prices_equal_the_values_computed_by_hand) {
   GroupShape four = one_level(4, 1e-6, 1e9), five = one_level(5, 1e-6, 1e9);
   using K = CollectiveKind;

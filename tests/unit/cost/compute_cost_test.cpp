@@ -2,7 +2,10 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "tests/support/about.hpp"
+
 using namespace altiplano;
+using namespace altiplano::test;
 
 static DeviceModel device() {
   return {"d", Bytes(1 << 30), 100e9, {{DType::kF32, 10e12}, {DType::kBF16, 40e12}}, 0.5, 2e-6, "test"};
@@ -13,10 +16,6 @@ static OpWork work(const char* kind, double flops, int64_t bytes, DType dtype, i
 static double cost(double flops, int64_t bytes, DType dtype) {
   return compute_cost(work("x", flops, bytes, dtype), device()).alone();
 }
-static auto about() {
-  return boost::test_tools::tolerance(1e-12);
-}
-
 BOOST_AUTO_TEST_CASE(an_op_costs_the_slower_of_arithmetic_and_traffic_plus_its_overhead) {
   BOOST_TEST(cost(5e9, 0, DType::kF32) == 1002e-6, about());            // 5e9 / (10e12 * 0.5)
   BOOST_TEST(cost(0, 100'000'000, DType::kF32) == 1002e-6, about());    // 1e8 / 1e11

@@ -3,31 +3,30 @@
 #include <boost/test/unit_test.hpp>
 #include <random>
 
-using namespace altiplano;
+#include "tests/support/about.hpp"
 
-static auto about() {
-  return boost::test_tools::tolerance(1e-9);
-}
+using namespace altiplano;
+using namespace altiplano::test;
 
 BOOST_AUTO_TEST_CASE(a_curve_is_its_points_and_lines_between_their_logarithms) {
   const Curve rates = {{1e6, 1e9}, {1e8, 1e10}};  // 1 ms and 10 ms
-  BOOST_TEST(seconds_by_rate(rates, 1e6) == 1e-3, about());
-  BOOST_TEST(seconds_by_rate(rates, 1e8) == 1e-2, about());
-  BOOST_TEST(seconds_by_rate(rates, 1e7) == std::sqrt(1e-3 * 1e-2), about());
+  BOOST_TEST(seconds_by_rate(rates, 1e6) == 1e-3, about(1e-9));
+  BOOST_TEST(seconds_by_rate(rates, 1e8) == 1e-2, about(1e-9));
+  BOOST_TEST(seconds_by_rate(rates, 1e7) == std::sqrt(1e-3 * 1e-2), about(1e-9));
   const Curve times = {{1024, 2e-6}, {1 << 20, 2e-4}};
-  BOOST_TEST(seconds_by_time(times, 1024) == 2e-6, about());
-  BOOST_TEST(seconds_by_time(times, 32 << 10) == 2e-5, about());
+  BOOST_TEST(seconds_by_time(times, 1024) == 2e-6, about(1e-9));
+  BOOST_TEST(seconds_by_time(times, 32 << 10) == 2e-5, about(1e-9));
 }
 
 BOOST_AUTO_TEST_CASE(beyond_its_points_a_curve_goes_on_as_it_ended) {
   const Curve rates = {{1e6, 1e9}, {1e8, 1e10}};
   BOOST_TEST(seconds_by_rate(rates, 0) == 0.0);
-  BOOST_TEST(seconds_by_rate(rates, 1e3) == 1e-6, about());
-  BOOST_TEST(seconds_by_rate(rates, 1e11) == 10.0, about());
+  BOOST_TEST(seconds_by_rate(rates, 1e3) == 1e-6, about(1e-9));
+  BOOST_TEST(seconds_by_rate(rates, 1e11) == 10.0, about(1e-9));
   const Curve times = {{1024, 2e-6}, {1 << 20, 2e-4}};
-  BOOST_TEST(seconds_by_time(times, 0) == 2e-6, about());
-  BOOST_TEST(seconds_by_time(times, 4 << 20) == 8e-4, about());
-  BOOST_TEST(seconds_by_time({{8, 1e-6}}, 16) == 2e-6, about());
+  BOOST_TEST(seconds_by_time(times, 0) == 2e-6, about(1e-9));
+  BOOST_TEST(seconds_by_time(times, 4 << 20) == 8e-4, about(1e-9));
+  BOOST_TEST(seconds_by_time({{8, 1e-6}}, 16) == 2e-6, about(1e-9));
 }
 
 BOOST_AUTO_TEST_CASE(more_never_takes_less_by_any_curve_that_is_legal) {
@@ -59,12 +58,12 @@ BOOST_AUTO_TEST_CASE(products_lie_between_the_curves_of_their_smallest_dimension
   const std::vector<ProductCurve> curves = {
       {DType::kBF16, 256, {{1e9, 4e12}}}, {DType::kBF16, 64, {{1e9, 1e12}}}, {DType::kF32, 0, {{1e9, 1e12}}}};
   const auto of = [&](DType type, int64_t dim) { return seconds_of_product(curves, type, 1e9, dim).value_or(-1); };
-  BOOST_TEST(of(DType::kBF16, 64) == 1e-3, about());
-  BOOST_TEST(of(DType::kBF16, 8) == 1e-3, about());
-  BOOST_TEST(of(DType::kBF16, 128) == 5e-4, about());
-  BOOST_TEST(of(DType::kBF16, 256) == 2.5e-4, about());
-  BOOST_TEST(of(DType::kBF16, 4096) == 2.5e-4, about());
-  BOOST_TEST(of(DType::kF32, 100) == 1e-3, about());
+  BOOST_TEST(of(DType::kBF16, 64) == 1e-3, about(1e-9));
+  BOOST_TEST(of(DType::kBF16, 8) == 1e-3, about(1e-9));
+  BOOST_TEST(of(DType::kBF16, 128) == 5e-4, about(1e-9));
+  BOOST_TEST(of(DType::kBF16, 256) == 2.5e-4, about(1e-9));
+  BOOST_TEST(of(DType::kBF16, 4096) == 2.5e-4, about(1e-9));
+  BOOST_TEST(of(DType::kF32, 100) == 1e-3, about(1e-9));
   BOOST_TEST(of(DType::kF64, 100) == -1.0);
 }
 

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "framework/launch/rank_environment.hpp"
+#include "tests/support/contains.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace altiplano;
@@ -51,10 +52,6 @@ Launched launch(const TemporaryDirectory& folder, int ranks, const std::string& 
 std::string log_of(const TemporaryDirectory& folder, int rank) {
   const std::string text = read_bytes(folder / fmt::format("logs/rank-{}.log", rank));
   return text.starts_with("== job ") ? text.substr(text.find('\n') + 1) : "no header: " + text;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 bool eventually(const std::function<bool()>& condition) {

@@ -6,6 +6,7 @@
 #include "framework/launch/inproc_rendezvous.hpp"
 #include "framework/launch/local_rendezvous.hpp"
 #include "framework/launch/socket_message.hpp"
+#include "tests/support/contains.hpp"
 #include "tests/support/ranks.hpp"
 
 using namespace altiplano;
@@ -13,10 +14,6 @@ using namespace altiplano::test;
 using namespace std::chrono_literals;
 
 namespace {
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 Status exchange(Rendezvous& rendezvous) {
   for (int round = 0; round < 20; ++round) {

@@ -9,16 +9,14 @@
 #include "framework/api/fingerprint.hpp"
 #include "framework/api/scheduler.hpp"
 #include "tests/support/temporary_directory.hpp"
+#include "tests/unit/plugin/fixture.hpp"
 
 using namespace altiplano;
+using namespace altiplano::test;
 using altiplano::test::TemporaryDirectory;
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string fixture(const std::string& name) {
-  return std::string(ALTIPLANO_BINARY_DIR) + "/fixtures/plugins/" + name + ".so";
-}
 
 /// The refusal without the file's path, which it must start with.
 std::string refusal_of(const std::string& name) {

@@ -7,18 +7,13 @@
 
 #include "framework/base/text.hpp"
 #include "framework/graph/op_definition.hpp"
+#include "tests/unit/plugin/fixture.hpp"
 
 using namespace altiplano;
+using namespace altiplano::test;
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string fixture_directory() {
-  return std::string(ALTIPLANO_BINARY_DIR) + "/fixtures/plugins";
-}
-std::string fixture(const std::string& name) {
-  return fixture_directory() + "/" + name + ".so";
-}
 
 /// Sets an environment variable for one test.
 struct Variable {

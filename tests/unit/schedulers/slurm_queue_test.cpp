@@ -7,16 +7,13 @@
 #include "framework/config/job_config.hpp"
 #include "framework/plugin/registry.hpp"
 #include "tests/support/temporary_directory.hpp"
+#include "tests/unit/schedulers/slurm.hpp"
 
 using namespace altiplano;
 using namespace altiplano::test;
 using namespace std::chrono_literals;
 
 namespace {
-
-const Scheduler& slurm() {
-  return **PluginRegistry::instance().scheduler("slurm");
-}
 
 /// A folder of programs before all others in PATH.
 class StandIns {

@@ -1,20 +1,17 @@
 // scheduler/slurm, asked as launch asks it: with an environment.
+#include "tests/unit/schedulers/slurm.hpp"
+
 #include <boost/test/unit_test.hpp>
 
 #include "framework/base/text.hpp"
 #include "framework/plugin/registry.hpp"
 
 using namespace altiplano;
+using namespace altiplano::test;
 
 namespace {
 
 using Environment = std::map<std::string, std::string>;
-
-const Scheduler& slurm() {
-  const auto plugin = PluginRegistry::instance().scheduler("slurm");
-  BOOST_REQUIRE_MESSAGE(plugin.is_ok(), plugin.status().to_string());
-  return **plugin;
-}
 
 Environment job(const std::string& hosts, const std::string& tasks) {
   return {{"SLURM_JOB_ID", "42"}, {"SLURM_JOB_NODELIST", hosts}, {"SLURM_TASKS_PER_NODE", tasks}};

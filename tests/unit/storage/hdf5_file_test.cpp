@@ -8,9 +8,11 @@
 #include <numeric>
 #include <thread>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace altiplano;
+using namespace altiplano::test;
 
 /// HDF5 1.10 loses one of its own blocks when it cannot write a file it closes (a_full_disk_is_a_status); read by
 /// LeakSanitizer.
@@ -34,10 +36,6 @@ void write_example(const std::string& path, const DatasetOptions& options = {}) 
   BOOST_REQUIRE(file->create_dataset("/group/x", ElementType::kF32, {8, 6}, options).is_ok());
   BOOST_REQUIRE(file->write("/group/x", {0, 0}, {8, 6}, counted(48).data()).is_ok());
   BOOST_REQUIRE(file->close().is_ok());
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
