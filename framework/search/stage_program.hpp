@@ -6,6 +6,7 @@
 // The time of a step with B microbatches: sum of all stages and cuts + (B - 1) x the slowest stage + what the first
 // stage does once per step, since it is the last to finish its backward.
 #include <functional>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -17,6 +18,9 @@ namespace altiplano {
 struct StagePrice {
   double microbatch = 0;  ///< seconds of forward and backward of one microbatch
   double step = 0;        ///< seconds once per step: gradients and update
+  /// Its memory suffices where at most so many stages are left, itself included: they decide how many microbatches are
+  /// in flight.
+  int most_left = std::numeric_limits<int>::max();
 };
 
 struct StageQuestion {
@@ -26,9 +30,11 @@ struct StageQuestion {
   int least_stages = 1, most_stages = 1;
   std::vector<int> option_devices;  ///< devices that each way to run a stage takes; ways may take equally many
   std::vector<double> cuts;         ///< [l]: seconds that a cut before layer l adds to a step, once; empty: free
-  /// Layers first .. end-1 run in way `option`, with `stages_left` stages from this one to the last (it decides how
-  /// many microbatches are in flight). Nothing: not possible, not enough memory.
-  std::function<std::optional<StagePrice>(int first, int end, int option, int stages_left)> price;
+  /// Divisions that take longer are of no interest: with one, any answer that takes less is the best, and there may be
+  /// none.
+  double most_seconds = std::numeric_limits<double>::infinity();
+  /// Layers first .. end-1 run in way `option`. Nothing: not possible. Asked once each.
+  std::function<std::optional<StagePrice>(int first, int end, int option)> price;
 };
 
 struct ChosenStage {
@@ -42,7 +48,8 @@ struct StageAnswer {
 };
 
 /// The least time, among equals the fewest stages. Nothing when no division is possible. Exact.
-/// O(bounds x stages x layers^2 x devices x options); bounds: distinct times of stages that may be the slowest.
+/// O(bounds x stages x layers x devices x stages that keep the bound); bounds: distinct times of stages that may be the
+/// slowest. Where all ways take equally many devices, there is one number of stages and no choice of devices.
 std::optional<StageAnswer> divide_into_stages(const StageQuestion& question);
 
 /// The time of a step divided so; nothing when a stage is not possible.

@@ -1,6 +1,7 @@
 #include "plugins/planners/dp/dp_candidates.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "framework/search/stage_program.hpp"
@@ -30,7 +31,11 @@ using Frontiers = std::map<int, std::vector<LayerCosts>>;  ///< by tensor degree
 class Candidates {
  public:
   Candidates(const PlanRequest& request, const GraphFacts& facts)
-      : request_(request), facts_(facts), cut_bytes_(bytes_across_cuts(*request.graph, facts)) {
+      : request_(request),
+        facts_(facts),
+        cut_bytes_(bytes_across_cuts(*request.graph, facts)),
+        is_one_forward_one_backward_(request.options.get_string("schedule") == "auto" ||
+                                     request.options.get_string("schedule") == "1f1b") {
     const FixedDegrees degrees = fixed_degrees(request.options);
     data_ = degrees.data;
     tensor_ = degrees.tensor;
@@ -102,10 +107,19 @@ class Candidates {
     return sizes;
   }
 
-  int in_flight(int microbatches, int stages_left) const {
-    const std::string schedule = request_.options.get_string("schedule");
-    return schedule == "auto" || schedule == "1f1b" ? std::min(microbatches, stages_left) : microbatches;
+  /// Of stages that run these layers, the most that may be left for the memory to suffice; 0: it never does. One whose
+  /// microbatches are all in flight has no more with further stages.
+  int most_left(const LayerCosts& costs, int first, int end, int64_t size, int microbatches) const {
+    const double limit = kMemorySlack * static_cast<double>(request_.memory_per_rank.value);
+    auto fits = [&](int in_flight) { return costs.bytes(first, end, size, in_flight) <= limit; };
+    if (fits(microbatches)) return std::numeric_limits<int>::max();
+    if (!is_one_forward_one_backward_) return 0;
+    int least = 0, most = std::min(microbatches, num_layers() + 1);  // so many fit; so many do not or are not asked for
+    while (most - least > 1) (fits((least + most) / 2) ? least : most) = (least + most) / 2;
+    return least;
   }
+
+  int num_layers() const { return static_cast<int>(request_.graph->graph.layers().size()); }
 
   void divide(int data, int64_t size, const std::vector<int>& tensors, const Frontiers& costs) {
     const int units = request_.num_ranks / data, unit = tensors.size() == 1 ? tensors[0] : 1;
@@ -124,11 +138,10 @@ class Candidates {
         costs_of.push_back(&point);
       }
     question.cuts = cut_seconds(request_, cut_bytes_, {{{Axis::kData, data}, {Axis::kTensor, tensors.back()}}}, size);
-    const double limit = kMemorySlack * static_cast<double>(request_.memory_per_rank.value);
-    question.price = [&](int first, int end, int option, int left) -> std::optional<StagePrice> {
+    question.price = [&](int first, int end, int option) -> std::optional<StagePrice> {
       const LayerCosts& of = *costs_of[static_cast<size_t>(option)];
-      if (of.bytes(first, end, size, in_flight(question.microbatches, left)) > limit) return std::nullopt;
-      return StagePrice{of.microbatch_seconds(first, end, size), of.step_seconds(first, end)};
+      return StagePrice{of.microbatch_seconds(first, end, size), of.step_seconds(first, end),
+                        most_left(of, first, end, size, question.microbatches)};
     };
     if (units % unit != 0 || question.least_stages > std::min(question.layers, question.devices)) return;
     if (request_.options.has("pipeline.split")) return take_split(data, size, tensor_of, question);
@@ -165,6 +178,7 @@ class Candidates {
   const GraphFacts& facts_;
   std::vector<double> cut_bytes_;
   int data_ = 0, tensor_ = 0, pipeline_ = 0;
+  const bool is_one_forward_one_backward_;
   std::vector<DpCandidate> found_;
 };
 
