@@ -25,12 +25,12 @@ Result<Timetable> timetable_of(const PlanRequest& request, const Plan& plan) {
   return schedule->build(want);
 }
 
-Status state(const PlanRequest& request, const ChosenShardings& chosen, Plan& plan) {
+Status state(const PlanRequest& request, const SharedFacts& facts, const ChosenShardings& chosen, Plan& plan) {
   WantedShardings wanted{chosen.parameters, chosen.strategies, chosen.stored};
   for (const Parameter& p : request.graph->graph.parameters())
     if (plan.find_spec(request.graph->graph.value(p.value).name) != nullptr) wanted.parameters.erase(p.value);
-  ALTIPLANO_RETURN_IF_ERROR(state_shardings(*request.graph, wanted, plan));
-  return verify_plan(plan, *request.graph);
+  ALTIPLANO_RETURN_IF_ERROR(state_shardings(*request.graph, wanted, plan, facts));
+  return verify_plan(plan, *request.graph, facts.get());
 }
 
 /// True when every rank fits. Where one does not, what the stage's rows counted for these choices must shrink by what
@@ -79,7 +79,9 @@ Status search_sharding(const PlanRequest& request, Plan& plan, bool previews) {
   const PlanMeshes meshes = meshes_of(plan);
   const Cluster cluster = request.cluster->resized(plan.num_slots());
   ALTIPLANO_ASSIGN(const Timetable timetable, timetable_of(request, plan));
-  const ShardingQuestion question = question_of(*request.graph, plan, timetable, meshes, request.memory_per_rank);
+  ALTIPLANO_ASSIGN(const SharedFacts facts, facts_of(*request.graph, request.facts));
+  const ShardingQuestion question =
+      question_of(*request.graph, plan, timetable, meshes, request.memory_per_rank, *facts);
   const ShardingPrices prices = cluster_prices(cluster, meshes.meshes, meshes.devices);
   ALTIPLANO_ASSIGN(ShardingProblem problem, ShardingProblem::build(question, prices));
   SolveOptions options;
@@ -95,7 +97,7 @@ Status search_sharding(const PlanRequest& request, Plan& plan, bool previews) {
     if (solution.kind == SolveKind::kInfeasible || solution.choices.empty()) return refusal(request, solution);
     options.start = solution.choices;
     Plan tried = plan;
-    ALTIPLANO_RETURN_IF_ERROR(state(request, problem.chosen(solution.choices), tried));
+    ALTIPLANO_RETURN_IF_ERROR(state(request, facts, problem.chosen(solution.choices), tried));
     const auto& estimate_of = previews ? request.services->preview : request.services->estimate;
     ALTIPLANO_ASSIGN(const PlanEstimate estimate, estimate_of(tried));
     tried.predicted = estimate.prediction;

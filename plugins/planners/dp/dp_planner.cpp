@@ -21,9 +21,10 @@ class DpPlanner : public Planner, public StagePlanner, public ShardingPlanner {
   const StagePlanner* stages() const noexcept override { return this; }
   const ShardingPlanner* sharding() const noexcept override { return this; }
 
-  Result<Plan> plan_stages(const PlanRequest& request) const noexcept override {
-    ALTIPLANO_ASSIGN(const GraphFacts facts, GraphFacts::of(*request.graph));
-    ALTIPLANO_ASSIGN(const auto candidates, dp_candidates(request, facts));
+  Result<Plan> plan_stages(const PlanRequest& asked) const noexcept override {
+    PlanRequest request = asked;
+    ALTIPLANO_ASSIGN(request.facts, facts_of(*asked.graph, asked.facts));
+    ALTIPLANO_ASSIGN(const auto candidates, dp_candidates(request, *request.facts));
     std::optional<Plan> best;
     size_t num_tried = 0, num_fit = 0;
     Status refusal;
@@ -39,13 +40,18 @@ class DpPlanner : public Planner, public StagePlanner, public ShardingPlanner {
       if (!best || plan.predicted.step < best->predicted.step) best = std::move(plan);
     }
     if (!best) return refusal.is_ok() ? nothing_fits(request) : refusal;
-    best->sharding.clear();
-    best->strategies.clear();
-    best->stored.clear();
     return std::move(*best);
   }
 
+  /// The shardings that came with the stages were found by previews; they stay where every rank fits with them.
   Status plan_sharding(const PlanRequest& request, Plan& plan) const noexcept override {
+    if (plan.predicted.step == Seconds()) return search_sharding(request, plan);
+    ALTIPLANO_ASSIGN(const PlanEstimate estimate, request.services->estimate(plan));
+    if (std::ranges::all_of(estimate.peak_per_rank, [&](Bytes peak) { return peak <= request.memory_per_rank; })) {
+      plan.predicted = estimate.prediction;
+      return Status::ok();
+    }
+    forget_shardings(plan);
     return search_sharding(request, plan);
   }
 
