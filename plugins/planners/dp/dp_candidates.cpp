@@ -12,8 +12,11 @@ namespace altiplano {
 
 namespace {
 
-/// Sizes of microbatches tried per degrees, and the work up to which stages of unlike tensor degrees are tried.
+/// Sizes of microbatches tried per degrees before those near the best of them, and the work up to which stages of
+/// unlike tensor degrees are tried.
 constexpr size_t kMostSizes = 8;
+/// Degrees whose best is slower than the best of all by more than this are not refined.
+constexpr double kRefined = 1.15;
 constexpr double kMostMixedWork = 2e7;
 /// Sums over layers may say more than a program takes; what does not fit after all is found out when it is planned
 /// completely.
@@ -27,6 +30,13 @@ std::vector<int> divisors(int64_t number, int64_t most) {
 }
 
 using Frontiers = std::map<int, std::vector<LayerCosts>>;  ///< by tensor degree
+
+/// A data degree and the tensor degrees that stages may have.
+struct Division {
+  int data = 1;
+  std::vector<int> tensors;
+  std::map<int64_t, double> seconds = {};  ///< by size of microbatches that was tried; infinite: does not fit
+};
 
 class Candidates {
  public:
@@ -50,6 +60,9 @@ class Candidates {
       if ((data_ > 0 && data != data_) || request_.global_batch % data != 0) continue;
       ALTIPLANO_RETURN_IF_ERROR(add_for_data(data));
     }
+    for (Division& division : divisions_)
+      for (int64_t size : thinned(sizes_.at(division.data))) divide(division, size);
+    refine();
     std::stable_sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
     return std::move(found_);
   }
@@ -63,19 +76,43 @@ class Candidates {
     if (tensor_ > 0 && tensors.empty()) tensors = {tensor_};
     const std::vector<int64_t> sizes = microbatch_sizes(data);
     if (sizes.empty()) return Status::ok();
-    Frontiers costs;
+    Frontiers& costs = costs_[data];
     for (int tensor : tensors) {
       const MeshShape mesh{{{Axis::kData, data}, {Axis::kTensor, tensor}}};
       auto of_mesh = LayerCosts::frontier(request_, facts_, mesh, sizes.front(), sizes.back());
       if (!of_mesh.is_ok()) return of_mesh.status();
       costs.emplace(tensor, std::move(*of_mesh));
     }
-    for (int64_t size : sizes) {
-      for (int tensor : tensors) divide(data, size, {tensor}, costs);
-      if (tensors.size() > 1 && mixed_work(units, 4 * tensors.size()) <= kMostMixedWork)
-        divide(data, size, tensors, costs);
-    }
+    sizes_[data] = sizes;
+    for (int tensor : tensors) divisions_.push_back({data, {tensor}});
+    if (tensors.size() > 1 && mixed_work(units, 4 * tensors.size()) <= kMostMixedWork)
+      divisions_.push_back({data, tensors});
     return Status::ok();
+  }
+
+  /// Sizes between the best that was tried and its neighbours that were, halving, until none is left: what is thinned
+  /// out may hold the largest that fits.
+  void refine() {
+    double best = std::numeric_limits<double>::infinity();
+    for (const DpCandidate& candidate : found_) best = std::min(best, candidate.seconds);
+    for (Division& division : divisions_)
+      while (const auto size = size_near_best(division, kRefined * best)) divide(division, *size);
+  }
+
+  /// Nothing: both neighbours of the best were tried, or it takes longer than `most`.
+  std::optional<int64_t> size_near_best(const Division& division, double most) const {
+    const auto best = std::ranges::min_element(division.seconds, {}, [](const auto& tried) { return tried.second; });
+    if (best == division.seconds.end() || best->second > most) return std::nullopt;
+    const std::vector<int64_t>& sizes = sizes_.at(division.data);
+    auto place = [&](int64_t size) { return std::ranges::lower_bound(sizes, size) - sizes.begin(); };
+    auto between = [&](int64_t a, int64_t b) -> std::optional<int64_t> {
+      if (place(b) - place(a) < 2) return std::nullopt;
+      return sizes[static_cast<size_t>((place(a) + place(b)) / 2)];
+    };
+    const auto larger = std::next(best);
+    if (larger != division.seconds.end())
+      if (const auto size = between(best->first, larger->first)) return size;
+    return best == division.seconds.begin() ? std::nullopt : between(std::prev(best)->first, best->first);
   }
 
   double mixed_work(int units, size_t options) const {
@@ -85,8 +122,7 @@ class Candidates {
     return layers * layers * o * stages * layers * layers * units * o;
   }
 
-  /// Samples per replica, ascending: what the job file says, or divisors of a replica's share, the small ones first to
-  /// go when many.
+  /// Samples per replica, ascending: what the job file says, or divisors of a replica's share.
   std::vector<int64_t> microbatch_sizes(int data) const {
     const int64_t share = request_.global_batch / data;
     if (request_.microbatch > 0)
@@ -98,7 +134,12 @@ class Candidates {
     for (int64_t number = 1; number <= std::min<int64_t>(share, Plan::kMostMicrobatches); ++number)
       if (share % number == 0) sizes.push_back(share / number);
     std::reverse(sizes.begin(), sizes.end());
-    while (sizes.size() > kMostSizes) {  // thin out evenly, the ends stay
+    return sizes;
+  }
+
+  /// Evenly; the ends stay.
+  static std::vector<int64_t> thinned(std::vector<int64_t> sizes) {
+    while (sizes.size() > kMostSizes) {
       std::vector<int64_t> fewer;
       for (size_t i = 0; i < sizes.size(); ++i)
         if (i % 2 == 0 || i + 1 == sizes.size()) fewer.push_back(sizes[i]);
@@ -120,6 +161,12 @@ class Candidates {
   }
 
   int num_layers() const { return static_cast<int>(request_.graph->graph.layers().size()); }
+
+  void divide(Division& division, int64_t size) {
+    const auto before = found_.size();
+    divide(division.data, size, division.tensors, costs_.at(division.data));
+    division.seconds[size] = found_.size() > before ? found_.back().seconds : std::numeric_limits<double>::infinity();
+  }
 
   void divide(int data, int64_t size, const std::vector<int>& tensors, const Frontiers& costs) {
     const int units = request_.num_ranks / data, unit = tensors.size() == 1 ? tensors[0] : 1;
@@ -179,6 +226,9 @@ class Candidates {
   std::vector<double> cut_bytes_;
   int data_ = 0, tensor_ = 0, pipeline_ = 0;
   const bool is_one_forward_one_backward_;
+  std::map<int, Frontiers> costs_;             // by data degree
+  std::map<int, std::vector<int64_t>> sizes_;  // of microbatches, by data degree
+  std::vector<Division> divisions_;
   std::vector<DpCandidate> found_;
 };
 
