@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "framework/search/stage_program.hpp"
 #include "framework/simulate/degree_choice.hpp"
@@ -64,6 +66,7 @@ class Candidates {
       for (int64_t size : thinned(sizes_.at(division.data))) divide(division, size);
     refine();
     std::stable_sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+    drop_repeated();
     return std::move(found_);
   }
 
@@ -88,6 +91,14 @@ class Candidates {
     if (tensors.size() > 1 && mixed_work(units, 4 * tensors.size()) <= kMostMixedWork)
       divisions_.push_back({data, tensors});
     return Status::ok();
+  }
+
+  /// A choice among tensor degrees may end with one for all stages, which is known.
+  void drop_repeated() {
+    std::set<std::tuple<int, int64_t, std::vector<DpStage>>> known;
+    std::erase_if(found_, [&](const DpCandidate& candidate) {
+      return !known.emplace(candidate.data, candidate.microbatch, candidate.stages).second;
+    });
   }
 
   /// Sizes between the best that was tried and its neighbours that were, halving, until none is left: what is thinned

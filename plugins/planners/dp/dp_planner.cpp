@@ -13,8 +13,27 @@ namespace {
 
 /// Candidates that are planned completely, and plans that fit after which no more are tried.
 constexpr size_t kMostTried = 24, kEnoughFit = 6;
-/// What the dynamic program says and what the estimate of the whole plan says differ by less than this.
-constexpr double kTrust = 1.05;
+/// What the dynamic program says is no more than this times what the estimate of the whole plan says; once some plans
+/// were estimated, no more than what was seen of them times the second.
+constexpr double kTrust = 1.05, kTrustSeen = 1.02;
+
+/// How much too much the dynamic program said at most.
+class Trust {
+ public:
+  void see(double said, double estimated) {
+    most_ = num_seen_++ == 0 ? said / estimated : std::max(most_, said / estimated);
+  }
+  /// Whether a plan that is said to take so long may take no more than `seconds`.
+  bool may_be_within(double said, double seconds) const {
+    const double factor = num_seen_ < kEnoughSeen ? kTrust : std::min(kTrust, kTrustSeen * most_);
+    return said <= factor * seconds;
+  }
+
+ private:
+  static constexpr int kEnoughSeen = 3;
+  int num_seen_ = 0;
+  double most_ = 1;
+};
 
 class DpPlanner : public Planner, public StagePlanner, public ShardingPlanner {
  public:
@@ -27,16 +46,19 @@ class DpPlanner : public Planner, public StagePlanner, public ShardingPlanner {
     ALTIPLANO_ASSIGN(const auto candidates, dp_candidates(request, *request.facts));
     std::optional<Plan> best;
     size_t num_tried = 0, num_fit = 0;
+    MemorySeen seen;
+    Trust trust;
     Status refusal;
     for (const DpCandidate& candidate : candidates) {
       if (num_tried++ == kMostTried || num_fit == kEnoughFit) break;
-      if (best && candidate.seconds > kTrust * best->predicted.step.value) break;
+      if (best && !trust.may_be_within(candidate.seconds, best->predicted.step.value)) break;
       Plan plan = dp_plan(request, candidate, "planner/dp");
-      if (Status status = search_sharding(request, plan, true); !status.is_ok()) {
+      if (Status status = search_sharding(request, plan, true, &seen); !status.is_ok()) {
         if (refusal.is_ok()) refusal = status;
         continue;
       }
       ++num_fit;
+      trust.see(candidate.seconds, plan.predicted.step.value);
       if (!best || plan.predicted.step < best->predicted.step) best = std::move(plan);
     }
     if (!best) return refusal.is_ok() ? nothing_fits(request) : refusal;
