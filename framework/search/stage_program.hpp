@@ -3,8 +3,10 @@
 // 5) and TeraPipe (Li et al., ICML 2021): for every bound on the slowest stage, the least sum of stages that keep it,
 // over layers x devices left x stages left. Stages are contiguous, take all devices, and may differ in what they take.
 //
-// The time of a step with B microbatches: sum of all stages and cuts + (B - 1) x the slowest stage + what the first
-// stage does once per step, since it is the last to finish its backward.
+// The time of a step with B microbatches: sum of all stages and cuts + (B - 1) x the period + what the first stage does
+// once per step, since it is the last to finish its backward. The period is that of the slowest stage; or, where a
+// stage has no more microbatches in flight than stages are left (1F1B), the longest way there and back from a stage to
+// the last one by the number of stages on it, if that is longer: cuts are on it.
 #include <functional>
 #include <limits>
 #include <optional>
@@ -29,6 +31,7 @@ struct StageQuestion {
   int microbatches = 1;
   int least_stages = 1, most_stages = 1;
   std::vector<int> option_devices;  ///< devices that each way to run a stage takes; ways may take equally many
+  bool holds_back = false;          ///< the schedule keeps no more microbatches in flight than stages are left
   std::vector<double> cuts;         ///< [l]: seconds that a cut before layer l adds to a step, once; empty: free
   /// Divisions that take longer are of no interest: with one, any answer that takes less is the best, and there may be
   /// none.

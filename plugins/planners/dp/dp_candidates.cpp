@@ -19,10 +19,12 @@ namespace {
 constexpr size_t kMostSizes = 8;
 /// Degrees whose best is slower than the best of all by more than this are not refined.
 constexpr double kRefined = 1.15;
+/// Divisions that the search says to be slower by less may be as good.
+constexpr double kAsGood = 1.01;
 constexpr double kMostMixedWork = 2e7;
 /// Sums over layers may say more than a program takes; what does not fit after all is found out when it is planned
 /// completely.
-constexpr double kMemorySlack = 1.15;
+constexpr double kMemorySlack = 1.03;
 
 std::vector<int> divisors(int64_t number, int64_t most) {
   std::vector<int> out;
@@ -187,6 +189,7 @@ class Candidates {
     question.microbatches = static_cast<int>(request_.global_batch / data / size);
     question.most_stages = pipeline_ > 0 ? pipeline_ : question.devices;
     question.least_stages = std::max(1, pipeline_);
+    question.holds_back = is_one_forward_one_backward_;
     std::vector<int> tensor_of;  // by option: a tensor degree and a point of its frontier
     std::vector<const LayerCosts*> costs_of;
     for (int tensor : tensors)
@@ -203,7 +206,19 @@ class Candidates {
     };
     if (units % unit != 0 || question.least_stages > std::min(question.layers, question.devices)) return;
     if (request_.options.has("pipeline.split")) return take_split(data, size, tensor_of, question);
-    if (auto answer = divide_into_stages(question)) take(data, size, tensor_of, *answer);
+    if (auto answer = divide_into_stages(question)) take_both(data, size, tensor_of, *answer, question);
+  }
+
+  /// Where microbatches wait for the way there and back, stages may be uneven at no cost, by the sums at least; the
+  /// most even division is a candidate too where it is as good.
+  void take_both(int data, int64_t size, const std::vector<int>& tensor_of, const StageAnswer& answer,
+                 StageQuestion question) {
+    question.holds_back = false;
+    auto even = divide_into_stages(question);
+    question.holds_back = is_one_forward_one_backward_;
+    const auto seconds = even ? seconds_of(question, even->stages) : std::nullopt;
+    if (seconds && *seconds <= kAsGood * answer.seconds) take(data, size, tensor_of, {even->stages, *seconds});
+    take(data, size, tensor_of, answer);
   }
 
   void take(int data, int64_t size, const std::vector<int>& tensor_of, const StageAnswer& answer) {

@@ -124,6 +124,23 @@ BOOST_AUTO_TEST_CASE(stages_reach_the_golden_results) {
   }
 }
 
+// What 1F1B costs over a slow network: the first of two stages begins its third microbatch when the first one is back.
+BOOST_AUTO_TEST_CASE(stages_that_hold_back_wait_for_the_way_there_and_back) {
+  StageQuestion question;
+  question.layers = question.devices = question.least_stages = question.most_stages = 2;
+  question.microbatches = 10;
+  question.option_devices = {1};
+  question.cuts = {0, 3};
+  question.price = [](int first, int end, int) -> std::optional<StagePrice> {
+    return StagePrice{1.0 * (end - first), 0};
+  };
+  BOOST_TEST(divide_into_stages(question).value().seconds == (1 + 1 + 3) + 9 * 1.0);
+  question.holds_back = true;
+  BOOST_TEST(divide_into_stages(question).value().seconds == (1 + 1 + 3) + 9 * (1 + 1 + 3) / 2.0);
+  question.microbatches = 2;  // none has to wait
+  BOOST_TEST(divide_into_stages(question).value().seconds == (1 + 1 + 3) + 1 * 1.0);
+}
+
 BOOST_AUTO_TEST_CASE(four_hundred_random_pipelines_are_divided_as_by_trying_everything) {
   for (uint64_t seed = 0; seed < 400; ++seed) {
     std::mt19937_64 random(seed);
@@ -135,6 +152,7 @@ BOOST_AUTO_TEST_CASE(four_hundred_random_pipelines_are_divided_as_by_trying_ever
     question.most_stages = 1 + static_cast<int>(random() % 6);
     question.least_stages = 1 + static_cast<int>(random() % 2);
     question.option_devices = {1, 1, 2, 3};
+    question.holds_back = seed % 2 == 1;
     for (int l = 0; l < question.layers; ++l) question.cuts.push_back(random() % 2 ? uniform() : 0);
     std::vector<double> times, bytes, steps;
     for (int i = 0; i < question.layers * 4; ++i) {
