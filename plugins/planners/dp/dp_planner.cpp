@@ -4,6 +4,7 @@
 #include "framework/api/planner.hpp"
 #include "framework/api/register.hpp"
 #include "framework/base/plural.hpp"
+#include "framework/simulate/degree_choice.hpp"
 #include "framework/simulate/fit.hpp"
 #include "framework/simulate/search_sharding.hpp"
 #include "plugins/planners/dp/dp_candidates.hpp"
@@ -61,6 +62,7 @@ class DpPlanner : public Planner, public StagePlanner, public ShardingPlanner {
       trust.see(candidate.seconds, plan.predicted.step.value);
       if (!best || plan.predicted.step < best->predicted.step) best = std::move(plan);
     }
+    if (!best && request.wants_advice) return plan_by_rules(request);
     if (!best) return refusal.is_ok() ? nothing_fits(request) : refusal;
     return std::move(*best);
   }
@@ -78,6 +80,20 @@ class DpPlanner : public Planner, public StagePlanner, public ShardingPlanner {
   }
 
  private:
+  /// What searches count of memory is no more than near the truth, so the last word have the rules' plans, each
+  /// estimated exactly: one that fits, or what is lacking and the smallest change that would help.
+  static Result<Plan> plan_by_rules(const PlanRequest& request) {
+    std::vector<DegreePlanOptions> in_order;
+    for (const Degrees& degrees :
+         degrees_in_order(request.num_ranks, request.cluster->devices_per_node(), fixed_degrees(request.options))) {
+      in_order.push_back(degree_options(request, "planner/dp"));
+      in_order.back().degrees = degrees;
+    }
+    ALTIPLANO_ASSIGN(Plan plan, first_that_fits(request, in_order));
+    ALTIPLANO_RETURN_IF_ERROR(add_degree_sharding(request, plan));
+    return plan;
+  }
+
   static Status nothing_fits(const PlanRequest& request) {
     return infeasible(
         "no feasible plan: no division of {} over {} keeps within {} per rank. Take more ranks, more "
