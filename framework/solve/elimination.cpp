@@ -5,6 +5,14 @@
 
 namespace altiplano {
 
+namespace {
+
+void add_column(const double* from, size_t size, double* to) {
+  for (size_t k = 0; k < size; ++k) to[k] += from[k];
+}
+
+}  // namespace
+
 /// A factor not yet summed up, and the nodes it depends on, last fastest.
 struct Elimination::Pending {
   Factor::Source source;
@@ -12,10 +20,11 @@ struct Elimination::Pending {
   std::vector<int> scope;
 };
 
-/// Runs over all combinations of a bucket's scope and keeps every factor's offset.
+/// Runs over all combinations of a bucket's scope, or of its first nodes, and keeps every factor's offset.
 class Elimination::Odometer {
  public:
-  Odometer(const Bucket& bucket, const ChoiceProblem& problem) : bucket_(bucket), digits_(bucket.scope.size()) {
+  Odometer(const Bucket& bucket, const ChoiceProblem& problem) : Odometer(bucket, problem, bucket.scope.size()) {}
+  Odometer(const Bucket& bucket, const ChoiceProblem& problem, size_t num_nodes) : bucket_(bucket), digits_(num_nodes) {
     for (int node : bucket.scope) sizes_.push_back(problem.num_choices(node));
     offsets_.assign(bucket.factors.size(), 0);
   }
@@ -34,10 +43,7 @@ class Elimination::Odometer {
     const size_t size = column.size();
     double* const to = column.data();
     std::copy_n(data[0] + offsets_[0], size, to);
-    for (size_t f = 1; f < offsets_.size(); ++f) {
-      const double* const from = data[f] + offsets_[f];
-      for (size_t k = 0; k < size; ++k) to[k] += from[k];
-    }
+    for (size_t f = 1; f < offsets_.size(); ++f) add_column(data[f] + offsets_[f], size, to);
   }
 
  private:
@@ -222,11 +228,28 @@ void Elimination::send_message(size_t b, const NodeCosts& costs, std::vector<dou
   column.resize(to_index(problem_.num_choices(bucket.node)));
   std::vector<double>& message = messages_[b];
   message.resize(static_cast<size_t>(bucket.combinations));
-  Odometer odometer(bucket, problem_);
-  for (double& entry : message) {
-    odometer.sum(data, column);
-    entry = *std::min_element(column.begin(), column.end());
-    odometer.next();
+  if (bucket.scope.empty()) {
+    Odometer(bucket, problem_).sum(data, column);
+    message[0] = *std::min_element(column.begin(), column.end());
+    return;
+  }
+  // What does not depend on the scope's last node is summed up once for all its choices.
+  std::vector<size_t> fixed, moving;
+  for (size_t f = 0; f < data.size(); ++f) (bucket.factors[f].strides.back() == 0 ? fixed : moving).push_back(f);
+  const int row = problem_.num_choices(bucket.scope.back());
+  const size_t size = column.size();
+  std::vector<double> base(size);
+  Odometer rows(bucket, problem_, bucket.scope.size() - 1);
+  for (size_t begin = 0; begin < message.size(); begin += to_index(row)) {
+    std::fill(base.begin(), base.end(), 0.0);
+    for (size_t f : fixed) add_column(data[f] + rows.offset(f), size, base.data());
+    for (int i = 0; i < row; ++i) {
+      std::copy_n(base.data(), size, column.data());
+      for (size_t f : moving)
+        add_column(data[f] + rows.offset(f) + i * bucket.factors[f].strides.back(), size, column.data());
+      message[begin + to_index(i)] = *std::min_element(column.begin(), column.end());
+    }
+    rows.next();
   }
 }
 
