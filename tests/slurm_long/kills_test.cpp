@@ -192,6 +192,31 @@ BOOST_AUTO_TEST_CASE(a_rank_that_lives_and_does_nothing_is_noticed_long_before_t
   run.check_equal("one", kSteps, kAllowed);
 }
 
+// A site may have Slurm send the signal that the job asked for, or TERM to the tasks and nothing to the script.
+BOOST_AUTO_TEST_CASE(a_job_of_a_higher_partition_takes_the_nodes_and_the_run_goes_on_when_they_are_free) {
+  const JobFolder& job = Undisturbed::run().job;
+  for (const char* parameters : {"preempt_send_user_signal", "idle_on_node_suspend"}) {
+    const auto configured = cluster().run(
+        job,
+        fmt::format("sed -i 's/^SlurmctldParameters=.*/SlurmctldParameters={}/' $SLURM_CONF && scontrol reconfigure",
+                    parameters));
+    BOOST_REQUIRE_MESSAGE(configured.exit_code == 0, configured.output);
+    const SupervisedRun run = started(std::string("preempted_by_") + parameters, 2);
+    run.wait_for_step(20);
+    const auto taken = cluster().run(
+        job, "sbatch -p high -N4 --ntasks-per-node=4 --time=1 --output=/dev/null --wrap='sleep 5' --parsable");
+    BOOST_REQUIRE_MESSAGE(taken.exit_code == 0, taken.output);
+    run.wait_for_story("all 2 ranks agreed after step ");
+    const int64_t seen = run.last_step();
+    run.wait_until_done();
+    BOOST_TEST(run.tells(fmt::format("all 2 ranks agreed after step {}: saved and stopped", seen)), run.story());
+    BOOST_TEST(
+        run.tells(".1.0: 2 ranks on 2 nodes (n1, n2), the newest checkpoint is that of step " + fmt::to_string(seen)),
+        run.story());
+    run.check_equal("one", kSteps, kAllowed);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_job_that_is_cancelled_saves_and_does_not_come_back) {
   const SupervisedRun run = started("cancelled", 2);
   run.wait_for_step(20);
