@@ -11,6 +11,7 @@
 #include "framework/cluster/cluster.hpp"
 #include "framework/options/option.hpp"
 #include "framework/plan/plan.hpp"
+#include "framework/sharding/graph_facts.hpp"
 
 namespace altiplano {
 
@@ -31,6 +32,7 @@ struct PlannerServices {
 
 struct PlanRequest {
   const TrainingGraph* graph = nullptr;
+  SharedFacts facts = nullptr;  ///< of the graph; null: found anew
   const Cluster* cluster = nullptr;
   const PlannerServices* services = nullptr;
   Options options;  ///< the `parallel:` section
@@ -47,7 +49,8 @@ struct PlanRequest {
 class StagePlanner {
  public:
   virtual ~StagePlanner() = default;
-  /// Fills everything of the plan but `sharding`.
+  /// Fills everything of the plan but its shardings; those too where they were found on the way, for the sharding half
+  /// of the same planner alone, which may keep them.
   virtual Result<Plan> plan_stages(const PlanRequest& request) const noexcept = 0;
 };
 

@@ -55,13 +55,13 @@ Status agent(const AgentArguments& arguments) {
   AgentRequest request;
   request.address = process_environment("ALTIPLANO_HEARTBEATS").value_or("");
   request.secret = process_environment("ALTIPLANO_SECRET").value_or("");
-  request.host = short_host_name();
+  request.name = short_host_name();
   request.deadline = milliseconds_of(arguments.deadline);
   request.interval = std::max(std::chrono::milliseconds(200), request.deadline / 8);
   if (request.address.empty() || request.secret.empty())
     return invalid_argument("ALTIPLANO_HEARTBEATS and ALTIPLANO_SECRET are not set: altiplano supervise starts agents");
   const Story story(arguments.run_directory,
-                    fmt::format("job {}.{} (agent on {})", arguments.job_id, arguments.restarts, request.host), false);
+                    fmt::format("job {}.{} (agent on {})", arguments.job_id, arguments.restarts, request.name), false);
   for (;;) {
     const AgentEnd end = send_heartbeats(request);
     if (end == AgentEnd::kRefused)

@@ -17,8 +17,10 @@
 #include "framework/plan/layer_names.hpp"
 #include "framework/runtime/job.hpp"
 #include "framework/runtime/job_data.hpp"
+#include "framework/runtime/job_plan.hpp"
 #include "framework/runtime/kernel_choice.hpp"
 #include "framework/runtime/output_folders.hpp"
+#include "framework/runtime/plan_proof.hpp"
 #include "framework/runtime/trainer.hpp"
 #include "framework/simulate/plan_simulation.hpp"
 #include "framework/storage/atomic_file.hpp"
@@ -167,8 +169,9 @@ Status print_choice(const PlanArguments& arguments, const Job& job) {
 Status plan(const PlanArguments& arguments) {
   ALTIPLANO_RETURN_IF_ERROR(check_outputs(arguments));
   if (!arguments.compare.empty()) return compare(arguments);
-  ALTIPLANO_ASSIGN(Job job, prepare(arguments));
-  ALTIPLANO_RETURN_IF_ERROR(verify_programs(job.programs));
+  ALTIPLANO_ASSIGN(Job job, prepare(arguments, !arguments.program));
+  ALTIPLANO_ASSIGN(const PlanProof proof, prove_plan(job));
+  if (!proof.is_whole()) print_notices({proof.in_words()});
   ALTIPLANO_RETURN_IF_ERROR(print_choice(arguments, job));
   if (!arguments.export_to.empty()) {
     ALTIPLANO_ASSIGN(const std::string flags, export_megatron(job));
@@ -208,9 +211,21 @@ Status validate(const PlanArguments& arguments) {
   return Status::ok();
 }
 
+/// "memory    fits: yes (62 %): rank 3 needs 9.9 GiB of 16.0 GiB".
+Result<std::string> fits_in_words(const Job& job) {
+  ALTIPLANO_ASSIGN(const Bytes limit, memory_limit(job.config.options, job.cluster, job.ranks_of_a_host));
+  const std::vector<Bytes>& peaks = job.estimate.peak_per_rank;
+  const auto fullest = std::ranges::max_element(peaks);
+  return fmt::format("memory    fits: {} ({:.0f} %); the fullest, rank {}, needs {} of {}\n",
+                     *fullest <= limit ? "yes" : "no",
+                     100 * static_cast<double>(fullest->value) / std::max(1.0, static_cast<double>(limit.value)),
+                     fullest - peaks.begin(), to_string(*fullest), to_string(limit));
+}
+
 Status estimate(const PlanArguments& arguments) {
   ALTIPLANO_ASSIGN(Job job, prepare(arguments, true));
-  print_out("{}", explain(job));
+  ALTIPLANO_ASSIGN(const std::string fits, fits_in_words(job));
+  print_out("{}{}", explain(job), fits);
   return Status::ok();
 }
 

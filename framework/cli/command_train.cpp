@@ -11,6 +11,7 @@
 #include "framework/cli/job_start.hpp"
 #include "framework/launch/allocation.hpp"
 #include "framework/launch/inproc_rendezvous.hpp"
+#include "framework/launch/rank_beats.hpp"
 #include "framework/launch/rank_board.hpp"
 #include "framework/launch/stop_signal.hpp"
 #include "framework/launch/task_ranks.hpp"
@@ -47,6 +48,7 @@ std::atomic<bool> another_rank_speaks{false};
 /// The launcher tells people, once for all ranks; alone, the process does it itself.
 void tell_that_stop_was_heard(int number) {
   const RankReport& report = report_of_this_rank();
+  if (report.activity().phase == RankPhase::kDone) return;  // the end has come without it
   if (report.is_read()) return report.set_stop_signal(number);
   if (another_rank_speaks) return;
   print_err("note: {} heard; the step that runs is finished and saved first\n", signal_name(number));
@@ -114,6 +116,7 @@ Status run_rank(const TrainArguments& arguments, const Job& job, const RankEnvir
 Status train_as_task(const TrainArguments& arguments, RankEnvironment environment, TaskRanks tasks, double started,
                      int& exit_code) {
   another_rank_speaks = environment.rank.value != 0;
+  const auto beats = RankBeats::start(environment, short_host_name(), report_of_this_rank());
   Job job;
   const auto prepare_alone = [&]() -> Result<std::string> {
     print_notices(tasks.notices);

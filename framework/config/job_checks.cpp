@@ -172,6 +172,13 @@ Status check_slurm(const Options& options) {
   if (options.get_int("slurm.spare_nodes") > 0 && !options.get_bool("slurm.supervise"))
     return invalid_argument("{}: nobody takes them in without slurm.supervise; set that to true or this to 0",
                             options.where("slurm.spare_nodes"));
+  const double heartbeat = options.get_float("slurm.heartbeat_seconds"),
+               stall = options.get_float("slurm.stall_seconds");
+  if (options.is_set("slurm.stall_seconds") && stall <= heartbeat)
+    return invalid_argument(
+        "{}: {} is no more than slurm.heartbeat_seconds {}, and a node that died would be taken for "
+        "ranks that stand still; more than {}",
+        options.where("slurm.stall_seconds"), stall, heartbeat, heartbeat);
   if (!options.has("slurm.time")) return Status::ok();
   const std::string& text = options.get_string("slurm.time");
   if (parse_time_limit(text)) return Status::ok();

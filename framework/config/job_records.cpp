@@ -432,6 +432,14 @@ std::vector<OptionRecord> slurm_survival_records() {
        .help = "A node from which nothing is heard for this long is given up.",
        .minimum = 1,
        .maximum = 3600},
+      {.key = "slurm.stall_seconds",
+       .type = kFloat,
+       .default_value = 50.0,
+       .help =
+           "A rank that does nothing for this long in a step, and waits for no other, is named, and all ranks start "
+           "again; at least twice slurm.heartbeat_seconds unless set. At comm.timeout_seconds the others end anyway.",
+       .minimum = 1,
+       .maximum = 1e6},
       {.key = "slurm.max_restarts",
        .type = kInt,
        .default_value = whole(3),

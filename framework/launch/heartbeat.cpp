@@ -15,6 +15,7 @@
 #include <list>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "framework/base/text.hpp"
@@ -105,21 +106,36 @@ std::optional<std::string> take_line(std::string& input) {
   return line;
 }
 
+bool is_of_rank(const std::string& name) {
+  return name.find(':') != std::string::npos;
+}
+
+std::string start_of(const std::string& name) {
+  return name.substr(0, name.rfind(':'));
+}
+
+void ring(int event) {
+  const uint64_t one = 1;
+  (void)!write(event, &one, sizeof(one));
+}
+
 struct Peer {
   int socket = -1;
-  std::string from, input, host;  ///< host: empty until it has said the secret
+  std::string from, input, name;  ///< name: empty until it has said the secret
   BeatClock::time_point since = BeatClock::now();
-  bool is_closed = false;
+  bool is_closed = false, knows_end = false;
 };
 
 }  // namespace
 
 struct HeartbeatServer::State {
   std::string secret, address;
-  int listener = -1, stop = -1;
+  int listener = -1, stop = -1, wake = -1;
   std::list<Peer> peers;
   std::mutex mutex;  ///< of the following
   std::map<std::string, BeatClock::time_point> heard;
+  std::map<std::string, Word> words;  ///< of ranks
+  std::set<std::string> over;         ///< starts
   std::vector<std::string> refusals;
   std::thread thread;
 
@@ -128,7 +144,9 @@ struct HeartbeatServer::State {
   void read_peer(Peer& peer);
   void take(Peer& peer, const std::string& line);
   void refuse(Peer& peer, const std::string& why);
-  void note_heard(const std::string& host);
+  void note_heard(const std::string& name, const std::string& word);
+  void forget(const std::string& name);
+  void tell_end(Peer& peer);
 };
 
 Result<std::unique_ptr<HeartbeatServer>> HeartbeatServer::listen(const std::string& secret,
@@ -142,6 +160,7 @@ Result<std::unique_ptr<HeartbeatServer>> HeartbeatServer::listen(const std::stri
   State& state = *server->state_;
   state.secret = secret;
   state.stop = eventfd(0, EFD_CLOEXEC);
+  state.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   state.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   socklen_t length = sizeof(*address);
   if (state.listener < 0 || bind(state.listener, generic(*address), length) != 0 ||
@@ -155,13 +174,11 @@ Result<std::unique_ptr<HeartbeatServer>> HeartbeatServer::listen(const std::stri
 HeartbeatServer::~HeartbeatServer() {
   if (!state_) return;
   if (state_->thread.joinable()) {
-    const uint64_t one = 1;
-    const ssize_t written = write(state_->stop, &one, sizeof(one));
-    (void)written;
+    ring(state_->stop);
     state_->thread.join();
   }
   for (const Peer& peer : state_->peers) close(peer.socket);
-  for (const int descriptor : {state_->listener, state_->stop})
+  for (const int descriptor : {state_->listener, state_->stop, state_->wake})
     if (descriptor >= 0) close(descriptor);
 }
 
@@ -181,23 +198,29 @@ std::vector<std::string> HeartbeatServer::take_refusals() {
 
 void HeartbeatServer::State::run() {
   for (;;) {
-    std::vector<pollfd> polls = {{stop, POLLIN, 0}, {listener, POLLIN, 0}};
+    std::vector<pollfd> polls = {{stop, POLLIN, 0}, {listener, POLLIN, 0}, {wake, POLLIN, 0}};
     for (const Peer& peer : peers) polls.push_back({peer.socket, POLLIN, 0});
     poll(polls.data(), polls.size(), 1000);
     if (polls[0].revents != 0) break;
-    size_t at = 2;
+    uint64_t rings = 0;
+    (void)!read(wake, &rings, sizeof(rings));
+    size_t at = polls.size() - peers.size();
     for (Peer& peer : peers)
       if (polls[at++].revents != 0) read_peer(peer);
     if (polls[1].revents != 0) accept_peer();
     for (Peer& peer : peers)
-      if (peer.host.empty() && !peer.is_closed && BeatClock::now() - peer.since > kHelloLimit)
+      if (peer.name.empty() && !peer.is_closed && BeatClock::now() - peer.since > kHelloLimit)
         refuse(peer, "said nothing");
-    for (const Peer& peer : peers)
-      if (peer.is_closed) close(peer.socket);
+    for (Peer& peer : peers) tell_end(peer);
+    for (const Peer& peer : peers) {
+      if (!peer.is_closed) continue;
+      close(peer.socket);
+      forget(peer.name);
+    }
     peers.remove_if([](const Peer& peer) { return peer.is_closed; });
   }
   for (const Peer& peer : peers)
-    if (!peer.host.empty()) send_line(peer.socket, "BYE");
+    if (!peer.name.empty()) send_line(peer.socket, "BYE");
 }
 
 void HeartbeatServer::State::accept_peer() {
@@ -205,7 +228,7 @@ void HeartbeatServer::State::accept_peer() {
   socklen_t length = sizeof(from);
   const int socket = accept4(listener, generic(from), &length, SOCK_CLOEXEC);
   if (socket < 0) return;
-  const auto strangers = std::ranges::count_if(peers, [](const Peer& peer) { return peer.host.empty(); });
+  const auto strangers = std::ranges::count_if(peers, [](const Peer& peer) { return peer.name.empty(); });
   Peer& peer = peers.emplace_back();
   peer.socket = socket;
   peer.from = text_of(from);
@@ -229,17 +252,17 @@ void HeartbeatServer::State::read_peer(Peer& peer) {
 }
 
 void HeartbeatServer::State::take(Peer& peer, const std::string& line) {
-  if (!peer.host.empty()) {
-    if (line != "BEAT") return refuse(peer, "said what is no heartbeat");
-    note_heard(peer.host);
+  if (!peer.name.empty()) {
+    if (line.substr(0, line.find(' ')) != "BEAT") return refuse(peer, "said what is no heartbeat");
+    note_heard(peer.name, line.substr(std::min(line.size(), std::string("BEAT ").size())));
     if (!send_line(peer.socket, "BEAT")) peer.is_closed = true;
     return;
   }
   const auto words = split(line, ' ');
   if (words.size() != 3 || words[0] != "HELLO" || words[2].empty()) return refuse(peer, "said no hello");
   if (!is_same(words[1], secret)) return refuse(peer, "does not know the job's secret");
-  peer.host = words[2];
-  note_heard(peer.host);
+  peer.name = words[2];
+  note_heard(peer.name, "");
   send_line(peer.socket, "BEAT");
 }
 
@@ -252,27 +275,74 @@ void HeartbeatServer::State::refuse(Peer& peer, const std::string& why) {
     refusals.push_back(fmt::format("a connection from {} was refused: it {}", peer.from, why));
 }
 
-void HeartbeatServer::State::note_heard(const std::string& host) {
+void HeartbeatServer::State::note_heard(const std::string& name, const std::string& word) {
+  const auto now = BeatClock::now();
   std::lock_guard lock(mutex);
-  heard[host] = BeatClock::now();
+  if (!is_of_rank(name)) {
+    heard[name] = now;
+    return;
+  }
+  auto [said, is_new] = words.try_emplace(name, Word{word, now, now});
+  if (!is_new && said->second.text != word) said->second = {word, now, now};
+  said->second.heard = now;
+}
+
+void HeartbeatServer::State::tell_end(Peer& peer) {
+  std::lock_guard lock(mutex);
+  if (peer.knows_end || !is_of_rank(peer.name) || !over.contains(start_of(peer.name))) return;
+  peer.knows_end = send_line(peer.socket, "END");
+}
+
+void HeartbeatServer::end_ranks(const std::string& start) {
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->over.insert(start);
+  }
+  ring(state_->wake);
+}
+
+/// A rank that has left is missed by nobody; a host is.
+void HeartbeatServer::State::forget(const std::string& name) {
+  std::lock_guard lock(mutex);
+  words.erase(name);
+}
+
+std::map<int, HeartbeatServer::Word> HeartbeatServer::words_of_ranks(const std::string& start) const {
+  std::map<int, Word> words;
+  std::lock_guard lock(state_->mutex);
+  for (const auto& [name, word] : state_->words) {
+    const auto rank = parse_int(name.substr(name.rfind(':') + 1));
+    if (start_of(name) == start && rank && !word.text.empty()) words[static_cast<int>(*rank)] = word;
+  }
+  return words;
 }
 
 namespace {
 
-/// The next line within the limit; kSilent, kClosed otherwise.
+/// Until `socket` can be read, or the time has come; false: stopped.
+bool rest(int socket, int stop, BeatClock::time_point until) {
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - BeatClock::now()).count();
+    if (left <= 0) return true;
+    pollfd waiting[] = {{stop, POLLIN, 0}, {socket, POLLIN, 0}};  // a negative one is left out
+    const int ready = poll(waiting, 2, static_cast<int>(std::min<int64_t>(left, 1000)));
+    if (ready <= 0) continue;
+    return waiting[0].revents == 0;
+  }
+}
+
+/// The next line by then; kSilent, kClosed, kStopped otherwise.
 struct Heard {
   std::string line;
   AgentEnd trouble = AgentEnd::kSilent;  ///< of an empty line
 };
-Heard hear_line(int socket, std::string& input, BeatClock::time_point until) {
+Heard hear_line(int socket, int stop, std::string& input, BeatClock::time_point until) {
   for (;;) {
     if (auto line = take_line(input)) return {std::move(*line), AgentEnd::kGoodbye};
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - BeatClock::now()).count();
-    if (left <= 0) return {"", AgentEnd::kSilent};
-    pollfd waiting{socket, POLLIN, 0};
-    if (poll(&waiting, 1, static_cast<int>(std::min<int64_t>(left, 1000))) <= 0) continue;
+    if (!rest(socket, stop, until)) return {"", AgentEnd::kStopped};
+    if (BeatClock::now() >= until) return {"", AgentEnd::kSilent};
     std::array<char, kLongestLine> chunk{};
-    const ssize_t bytes = recv(socket, chunk.data(), chunk.size(), 0);
+    const ssize_t bytes = recv(socket, chunk.data(), chunk.size(), MSG_DONTWAIT);
     if (bytes < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (bytes < 0 && errno == ETIMEDOUT) return {"", AgentEnd::kSilent};
     if (bytes <= 0) return {"", AgentEnd::kClosed};
@@ -297,15 +367,18 @@ int connect_within(const sockaddr_in& address, std::chrono::milliseconds limit) 
 }
 
 AgentEnd beat(int socket, const AgentRequest& request) {
-  std::string input, say = fmt::format("HELLO {} {}", request.secret, request.host);
-  for (BeatClock::time_point next = BeatClock::now();; std::this_thread::sleep_until(next)) {
+  std::string input, say = fmt::format("HELLO {} {}", request.secret, request.name);
+  for (BeatClock::time_point next = BeatClock::now();;) {
     next += request.interval;
     send_line(socket, say);  // what cannot be sent is not answered
-    say = "BEAT";
-    const Heard heard = hear_line(socket, input, BeatClock::now() + request.deadline);
+    const Heard heard = hear_line(socket, request.stop, input, BeatClock::now() + request.deadline);
     if (heard.line.empty()) return heard.trouble;
     if (heard.line == "BYE") return AgentEnd::kGoodbye;
     if (heard.line == "NO") return AgentEnd::kRefused;
+    if (heard.line == "END") return AgentEnd::kOver;
+    if (!rest(-1, request.stop, next)) return AgentEnd::kStopped;
+    const std::string word = request.word ? request.word() : std::string();
+    say = word.empty() ? "BEAT" : "BEAT " + word;
   }
 }
 

@@ -21,7 +21,14 @@ constexpr int kPhaseBits = 8;
 struct alignas(64) Slot {
   std::atomic<uint64_t> word;
   std::atomic<int> stop_signal;
+  std::atomic<bool> waits;
+  std::atomic<uint64_t> moves;
 };
+
+RankActivity activity_of(const Slot& slot) {
+  const uint64_t word = slot.word.load(std::memory_order_acquire);
+  return {static_cast<RankPhase>(word & ((1u << kPhaseBits) - 1)), static_cast<int64_t>(word >> kPhaseBits)};
+}
 
 size_t board_bytes(int ranks) {
   return sizeof(Slot) * static_cast<size_t>(ranks);
@@ -79,8 +86,7 @@ std::string RankBoard::address() const {
 }
 
 RankActivity RankBoard::of(int rank) const {
-  const uint64_t word = slot_of(memory_, rank).word.load(std::memory_order_acquire);
-  return {static_cast<RankPhase>(word & ((1u << kPhaseBits) - 1)), static_cast<int64_t>(word >> kPhaseBits)};
+  return activity_of(slot_of(memory_, rank));
 }
 
 int RankBoard::stop_signal_of(int rank) const {
@@ -93,8 +99,12 @@ void RankReport::set_stop_signal(int number) const {
 
 Result<RankReport> RankReport::open(const std::string& address, RankId rank, int ranks) {
   RankReport report;
+  if (address.empty()) {
+    report.memory_ = std::make_shared<Slot>();
+    return report;
+  }
   report.rank_ = rank.value;
-  if (address.empty()) return report;
+  report.is_shared_ = true;
   const int file = ::open(address.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0)
     return runtime_failure("ALTIPLANO_BOARD: cannot open {}: {}; is the launcher still running?", address,
@@ -113,6 +123,24 @@ void RankReport::set(RankPhase phase, int64_t step) const {
   if (memory_ == nullptr) return;
   const uint64_t word = static_cast<uint64_t>(step) << kPhaseBits | static_cast<uint64_t>(phase);
   slot_of(memory_, rank_).word.store(word, std::memory_order_release);
+  move(false);
+}
+
+void RankReport::move(bool waits) const {
+  if (memory_ == nullptr) return;
+  Slot& slot = slot_of(memory_, rank_);
+  slot.waits.store(waits, std::memory_order_relaxed);
+  slot.moves.store(slot.moves.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
+RankActivity RankReport::activity() const {
+  return memory_ == nullptr ? RankActivity{} : activity_of(slot_of(memory_, rank_));
+}
+
+RankMotion RankReport::motion() const {
+  if (memory_ == nullptr) return {};
+  const Slot& slot = slot_of(memory_, rank_);
+  return {slot.moves.load(std::memory_order_acquire), slot.waits.load(std::memory_order_relaxed)};
 }
 
 }  // namespace altiplano

@@ -42,21 +42,34 @@ class RankBoard {
   std::shared_ptr<void> memory_;
 };
 
-/// A rank's side. Without a launcher nobody reads it and everything is a no-op.
+/// How a rank gets on within its phase.
+struct RankMotion {
+  uint64_t moves = 0;  ///< what it has done, counted
+  bool waits = false;  ///< the next thing is another rank's
+};
+
+/// A rank's side. One that was not opened takes note of nothing.
 class RankReport {
  public:
   RankReport() = default;
-  /// Empty address: no launcher. One that cannot be opened: kRuntimeFailure, the launcher is gone.
+  /// Empty address: no launcher, the memory is the rank's own. One that cannot be opened: kRuntimeFailure, the launcher
+  /// is gone.
   static Result<RankReport> open(const std::string& address, RankId rank, int ranks);
   void set(RankPhase phase, int64_t step) const;
+  /// The rank goes on, to something for which it waits for others or not.
+  void move(bool waits) const;
+  // What was said, for any thread of the rank.
+  RankActivity activity() const;
+  RankMotion motion() const;
   /// Whether a launcher reads it.
-  bool is_read() const { return memory_ != nullptr; }
+  bool is_read() const { return is_shared_; }
   /// It was asked to stop by this signal. Any thread.
   void set_stop_signal(int number) const;
 
  private:
   std::shared_ptr<void> memory_;
-  int rank_ = 0;
+  bool is_shared_ = false;
+  int rank_ = 0;  ///< its place in the memory
 };
 
 }  // namespace altiplano

@@ -39,6 +39,18 @@ int columns_of_own_terminal() {
   return isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
+Status hear_of_supervisor(const EnvironmentLookup& lookup, RankEnvironment& environment) {
+  constexpr int64_t kSlowest = 3'600'000;
+  environment.start_name = lookup("ALTIPLANO_START").value_or("");
+  environment.heartbeats = lookup("ALTIPLANO_HEARTBEATS").value_or("");
+  environment.secret = lookup("ALTIPLANO_SECRET").value_or("");
+  const auto interval = lookup("ALTIPLANO_BEAT_MILLISECONDS");
+  if (!interval) return Status::ok();
+  ALTIPLANO_ASSIGN(const int milliseconds, number("ALTIPLANO_BEAT_MILLISECONDS", *interval, 1, kSlowest));
+  environment.beat_interval = std::chrono::milliseconds(milliseconds);
+  return Status::ok();
+}
+
 Result<RankEnvironment> alone(RankEnvironment environment) {
   environment.job_id = fmt::format("single-{}-{}", getpid(), random_hex(4));
   environment.terminal_columns = columns_of_own_terminal();
@@ -64,7 +76,7 @@ int threads_per_rank(int cpus, int ranks) {
 Result<RankEnvironment> rank_environment(const EnvironmentLookup& lookup) {
   RankEnvironment environment;
   ALTIPLANO_ASSIGN(environment.threads, threads(lookup));
-  environment.start_name = lookup("ALTIPLANO_START").value_or("");
+  ALTIPLANO_RETURN_IF_ERROR(hear_of_supervisor(lookup, environment));
   std::vector<std::string> values, missing;
   for (const char* name : {"ALTIPLANO_RANK", "ALTIPLANO_WORLD_SIZE", "ALTIPLANO_RENDEZVOUS", "ALTIPLANO_JOB_ID"}) {
     const auto value = lookup(name);

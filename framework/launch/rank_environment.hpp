@@ -10,7 +10,10 @@
 //   ALTIPLANO_THREADS                      this rank's share of the processors (OMP_NUM_THREADS wins)
 //   ALTIPLANO_END_TIME                     when the run has to be over, in seconds since 1970; 0: no limit
 //   ALTIPLANO_START                        how the supervisor (altiplano supervise) calls this start; absent: there is
-//   none ALTIPLANO_TERMINAL_COLUMNS             of the terminal that shows rank 0's output; absent: no terminal
+//   none ALTIPLANO_HEARTBEATS, ALTIPLANO_SECRET where it listens, and what it wants to hear first
+//   ALTIPLANO_BEAT_MILLISECONDS            how often a rank says what it does
+//   ALTIPLANO_TERMINAL_COLUMNS             of the terminal that shows rank 0's output; absent: no terminal
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -33,6 +36,8 @@ struct RankEnvironment {
   int64_t end_time = 0;         ///< of a launched rank, in seconds since 1970; 0: no limit
   int terminal_columns = 0;     ///< 0: plain lines
   std::string start_name = {};  ///< "14.0.2": given by a supervisor, which knows that no other start lives; empty: none
+  std::string heartbeats = {}, secret = {};  ///< of the supervisor; empty: there is none
+  std::chrono::milliseconds beat_interval{1000};
   std::vector<std::string> hosts = {};  ///< of all ranks, by rank; empty: they share one
   RankPlaces places = {};               ///< of all ranks; empty: they share one host
 };

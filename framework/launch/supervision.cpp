@@ -22,6 +22,13 @@ bool is_final(int exit_code) {
   return std::ranges::any_of(kFinal, [&](StatusCode code) { return exit_code_of(code) == exit_code; });
 }
 
+/// Why a start ended that no agreement of its ranks ended.
+std::string cause_of(const StartEnd& end, const std::string& lost) {
+  if (!lost.empty()) return "missing: " + lost;
+  if (!end.ended_for.empty()) return "no rank's node is missing, " + end.ended_for;
+  return fmt::format("no rank's node is missing, srun's exit code is {}", end.exit_code);
+}
+
 std::string lost_of(const std::vector<std::string>& used, const std::set<std::string>& lost) {
   std::vector<std::string> names;
   for (const std::string& host : used)
@@ -39,6 +46,12 @@ std::vector<std::string> hosts_for_start(const std::vector<std::string>& allocat
   return hosts;
 }
 
+std::optional<Decision> decide_before(const std::vector<std::string>& hosts, bool is_asked_to_stop) {
+  if (!hosts.empty() && !is_asked_to_stop) return std::nullopt;
+  const char* why = hosts.empty() ? "too few nodes are left" : "asked to stop before the ranks were started";
+  return Decision{NextMove::kRequeue, {}, stopped_early_code(), 0, why};
+}
+
 Decision decide_after(const SupervisionLimits& limits, const StartEnd& end, const std::vector<std::string>& allocated,
                       const std::vector<std::string>& used, int restarts) {
   Decision decision;
@@ -54,7 +67,7 @@ Decision decide_after(const SupervisionLimits& limits, const StartEnd& end, cons
     return decision;
   }
   const std::string lost = lost_of(used, end.lost);
-  if (lost.empty() && is_final(end.exit_code)) {
+  if (lost.empty() && end.ended_for.empty() && is_final(end.exit_code)) {
     decision.exit_code = end.exit_code;
     decision.reason = fmt::format("a start that ends with exit code {} would end alike again", end.exit_code);
     return decision;
@@ -62,9 +75,7 @@ Decision decide_after(const SupervisionLimits& limits, const StartEnd& end, cons
   decision.restarts = end.made_progress ? 0 : restarts + 1;
   decision.hosts = hosts_for_start(allocated, end.lost, limits.nodes);
   const auto left = static_cast<int>(decision.hosts.size());
-  const std::string what = lost.empty()
-                               ? fmt::format("no rank's node is missing, srun's exit code is {}", end.exit_code)
-                               : "missing: " + lost;
+  const std::string what = cause_of(end, lost);
   if (left < limits.min_nodes || end.is_asked_to_stop) {
     decision.move = NextMove::kRequeue;
     decision.reason = end.is_asked_to_stop ? what + "; the job was asked to stop"

@@ -2,6 +2,7 @@
 // What a supervisor does when a start of the ranks has ended: pure decisions over values, in the order in which
 // they are asked.
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ struct StartEnd {
   bool made_progress = false;  ///< a checkpoint is there that was not before
   bool is_asked_to_stop = false;
   std::set<std::string> lost = {};  ///< hosts given up by now
+  std::string ended_for = {};       ///< why the supervisor ended it, unless for a host; empty: it did not
 };
 
 enum class NextMove : uint8_t {
@@ -41,6 +43,9 @@ struct Decision {
 /// The hosts a start takes: those left, in the allocation's order, at most limits.nodes.
 std::vector<std::string> hosts_for_start(const std::vector<std::string>& allocated, const std::set<std::string>& lost,
                                          int nodes);
+
+/// Whether a start on these hosts is not even tried, and what comes instead.
+std::optional<Decision> decide_before(const std::vector<std::string>& hosts, bool is_asked_to_stop);
 
 /// `restarts`: made in a row without a new checkpoint. `used`: hosts of the start that ended.
 Decision decide_after(const SupervisionLimits& limits, const StartEnd& end, const std::vector<std::string>& allocated,

@@ -52,15 +52,15 @@ namespace {
 
 class Assigner {
  public:
-  Assigner(const TrainingGraph& training, const Plan& plan, const WantedShardings* wanted = nullptr)
-      : training_(training), graph_(training.graph), plan_(plan), wanted_(wanted) {}
+  Assigner(const TrainingGraph& training, const Plan& plan, SharedFacts facts, const WantedShardings* wanted = nullptr)
+      : training_(training), graph_(training.graph), plan_(plan), wanted_(wanted) {
+    out_.facts = std::move(facts);
+  }
   /// With wanted shardings: ops that the defaults would have run otherwise.
   const std::vector<OpId>& surprises() const { return surprises_; }
 
   Result<ShardingAssignment> run() {
-    ALTIPLANO_ASSIGN(out_.rules, rules_of(graph_));
-    out_.batch_dim = trace_dim(graph_, out_.rules, training_.inputs, 0);
-    out_.sequence_dim = trace_dim(graph_, out_.rules, training_.inputs, 1);
+    ALTIPLANO_ASSIGN(out_.facts, facts_of(training_, std::move(out_.facts)));
     size_t num_values = graph_.values().size();
     out_.strategies.resize(graph_.ops().size());
     out_.produced.resize(num_values);
@@ -155,9 +155,9 @@ class Assigner {
   Status assign(const Op& op) {
     StageId stage = out_.stage_of_op[op.id.index()];
     const MeshShape& m = mesh(stage);
-    const ShardingRule& rule = out_.rules[op.id.index()];
+    const ShardingRule& rule = out_.facts->rules[op.id.index()];
     std::map<Axis, int> fixed;
-    int batch_factor = factor_of_dim(op, rule, out_.batch_dim);
+    int batch_factor = factor_of_dim(op, rule, out_.facts->batch_dim);
     if (m.degree(Axis::kData) > 1 && batch_factor >= 0) fixed[Axis::kData] = batch_factor;
     resolve_foreign_partials(op, stage);
     if (const std::string* text = planned_strategy(op)) {
@@ -215,7 +215,7 @@ class Assigner {
       ShardingSpec& stored = out_.stored[id.index()];
       if (home == stage || stored.partial.is_empty()) continue;
       ShardingSpec resolved = stored.resolved();
-      int s = out_.sequence_dim[id.index()];
+      int s = out_.facts->sequence_dim[id.index()];
       if (plan_.sequence_parallel && s >= 0 && stored.partial.contains(Axis::kTensor) &&
           stored.partial_kind == PartialKind::kSum)
         resolved.dims[static_cast<size_t>(s)].push_back(Axis::kTensor);
@@ -270,7 +270,7 @@ class Assigner {
     }
     int forced = forced_factor(op, rule, axis);
     if (forced >= 0) factors.insert(forced);
-    int sequence = factor_of_dim(op, rule, out_.sequence_dim);
+    int sequence = factor_of_dim(op, rule, out_.facts->sequence_dim);
     if (axis == Axis::kTensor && sequence >= 0) {
       if (plan_.sequence_parallel && has_partial) factors.insert(sequence);
       if (!plan_.sequence_parallel && sequence != forced) factors.erase(sequence);
@@ -338,7 +338,7 @@ class Assigner {
     for (OpId id : update_ops_of(p)) {
       const Op& op = graph_.ops()[id.index()];
       bool is_norm = !op.outputs.empty() && op.outputs[0] == p.norm_squared;
-      const ShardingRule& rule = out_.rules[op.id.index()];
+      const ShardingRule& rule = out_.facts->rules[op.id.index()];
       std::map<Axis, int> factor_of;
       for (size_t d = 0; d < spec.dims.size(); ++d)
         for (Axis axis : spec.dims[d]) factor_of[axis] = rule.inputs[0][d][0];
@@ -368,8 +368,8 @@ class Assigner {
 
 }  // namespace
 
-Result<ShardingAssignment> assign_shardings(const TrainingGraph& graph, const Plan& plan) {
-  return Assigner(graph, plan).run();
+Result<ShardingAssignment> assign_shardings(const TrainingGraph& graph, const Plan& plan, const SharedFacts& facts) {
+  return Assigner(graph, plan, facts).run();
 }
 
 namespace {
@@ -470,15 +470,16 @@ void drop_repeated(std::vector<std::pair<std::string, Text>>& statements) {
 
 }  // namespace
 
-Status state_shardings(const TrainingGraph& training, const WantedShardings& wanted, Plan& plan) {
+Status state_shardings(const TrainingGraph& training, const WantedShardings& wanted, Plan& plan,
+                       const SharedFacts& facts) {
   const Graph& graph = training.graph;
   state_parameters(graph, wanted, plan);
   const WantedShardings stated{{}, wanted.strategies, unusual_stored(graph, wanted, plan)};
-  Assigner assigner(training, plan, &stated);
+  Assigner assigner(training, plan, facts, &stated);
   ALTIPLANO_ASSIGN(const ShardingAssignment assignment, assigner.run());
   Statements ops, values;
   auto text_of = [&](const Op& op) {
-    return wanted.strategies[op.id.index()].to_string(assignment.rules[op.id.index()]);
+    return wanted.strategies[op.id.index()].to_string(assignment.facts->rules[op.id.index()]);
   };
   for (const Op& op : graph.ops()) {
     if (op.phase == Phase::kUpdate) continue;

@@ -37,6 +37,13 @@ void state_recompute(const TrainingGraph& graph, Plan& plan) {
   }
 }
 
+void forget_shardings(Plan& plan) {
+  plan.sharding.clear();
+  plan.strategies.clear();
+  plan.stored.clear();
+  plan.predicted = {};
+}
+
 std::vector<StageId> stage_of_layers(const Plan& plan, const Graph& graph) {
   std::map<std::string, StageId> by_name;
   for (size_t s = 0; s < plan.stages.size(); ++s)

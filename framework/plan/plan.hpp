@@ -17,6 +17,8 @@
 
 namespace altiplano {
 
+struct GraphFacts;  // sharding/graph_facts.hpp
+
 struct PlanStage {
   std::string name;                 ///< "s0"
   std::vector<std::string> layers;  ///< contiguous, in graph order; printed with ranges "block.0-5"
@@ -77,6 +79,9 @@ struct Plan {
   static Result<Plan> from_yaml(const std::string& text, const std::string& file_name);
 };
 
+/// Empties what says how values lie and ops run (sharding, strategies and stored) and what was predicted with that.
+void forget_shardings(Plan& plan);
+
 /// Slot -> rank for one attempt.
 struct Binding {
   std::vector<RankId> rank_of_slot;
@@ -86,7 +91,8 @@ struct Binding {
 /// Proves that the plan can be lowered for this graph: every layer on one stage in order, slots distinct, batch
 /// arithmetic exact, equal data degrees, known axes, specs fit their values, fingerprints match. Messages carry the
 /// place in the plan's file, the numbers and the valid alternatives.
-Status verify_plan(const Plan& plan, const TrainingGraph& graph);
+/// `facts`: of the graph; null: found anew where they are needed.
+Status verify_plan(const Plan& plan, const TrainingGraph& graph, const GraphFacts* facts = nullptr);
 
 /// Says in each stage which of its layers the graph recomputes.
 void state_recompute(const TrainingGraph& graph, Plan& plan);

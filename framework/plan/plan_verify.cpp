@@ -6,7 +6,7 @@
 #include "framework/base/text.hpp"
 #include "framework/graph/samples_together.hpp"
 #include "framework/plan/plan.hpp"
-#include "framework/sharding/rule.hpp"
+#include "framework/sharding/graph_facts.hpp"
 
 namespace altiplano {
 
@@ -198,7 +198,7 @@ Status check_specs(const Plan& plan, const Graph& graph) {
 }
 
 /// Every pattern names something, and what it says is possible there on the mesh of its stage.
-Status check_strategies(const Plan& plan, const Graph& graph) {
+Status check_strategies(const Plan& plan, const Graph& graph, const GraphFacts* facts) {
   if (plan.strategies.empty()) return Status::ok();
   const std::vector<StageId> stages = stage_of_layers(plan, graph);
   std::set<std::string> matched;
@@ -207,7 +207,11 @@ Status check_strategies(const Plan& plan, const Graph& graph) {
     for (const auto& [pattern, text] : plan.strategies) {
       if (!glob_match(pattern, op.name)) continue;
       matched.insert(pattern);
-      ALTIPLANO_ASSIGN(const ShardingRule rule, rule_of(graph, op));
+      ShardingRule own;
+      if (facts == nullptr) {
+        ALTIPLANO_ASSIGN(own, rule_of(graph, op));
+      }
+      const ShardingRule& rule = facts != nullptr ? facts->rules[op.id.index()] : own;
       const PlanStage& stage = plan.stages[stages[op.layer.index()].index()];
       auto strategy = parse_strategy(text, rule, stage.mesh);
       if (!strategy.is_ok())
@@ -251,7 +255,7 @@ Status check_stored(const Plan& plan, const Graph& graph) {
 
 }  // namespace
 
-Status verify_plan(const Plan& plan, const TrainingGraph& training) {
+Status verify_plan(const Plan& plan, const TrainingGraph& training, const GraphFacts* facts) {
   if (plan.stages.empty()) return refuse(plan, "stages", "plan has no stages");
   if (plan.chunks != 1)
     return refuse(plan, "schedule.chunks", "plan has {} chunks; schedules that exist take 1", plan.chunks);
@@ -261,7 +265,7 @@ Status verify_plan(const Plan& plan, const TrainingGraph& training) {
   ALTIPLANO_RETURN_IF_ERROR(check_recompute(plan, training));
   ALTIPLANO_RETURN_IF_ERROR(check_batch(plan, training));
   ALTIPLANO_RETURN_IF_ERROR(check_specs(plan, training.graph));
-  ALTIPLANO_RETURN_IF_ERROR(check_strategies(plan, training.graph));
+  ALTIPLANO_RETURN_IF_ERROR(check_strategies(plan, training.graph, facts));
   ALTIPLANO_RETURN_IF_ERROR(check_stored(plan, training.graph));
   if (plan.compute_dtype != training.compute_dtype)
     return refuse(plan, "precision.compute", "plan computes in {}, the job in {}", to_string(plan.compute_dtype),

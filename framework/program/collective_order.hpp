@@ -6,7 +6,8 @@
 namespace altiplano {
 
 /// Refuses programs whose ranks call overlapping groups in conflicting orders, naming a rank, its call and who is
-/// elsewhere. `list`: the entries that run in a row (step, validation).
+/// elsewhere. `list`: the entries that run in a row (step, validation). Members of a group whose programs are not among
+/// these are taken to come when the others do.
 Status check_collective_order(const std::vector<Program>& programs, std::vector<TimetableEntry> Program::*list);
 
 }  // namespace altiplano

@@ -1,5 +1,6 @@
 #include "framework/program/lowering.hpp"
 
+#include "framework/program/rank_kinds.hpp"
 #include "framework/program/rank_lowering.hpp"
 
 namespace altiplano {
@@ -25,20 +26,31 @@ Status check_timetable(const Plan& plan, const Timetable& timetable) {
   return Status::ok();
 }
 
-/// Calls make(context, stage, place in the stage's mesh) for every slot.
-template <typename Make>
-Status for_each_slot(const TrainingGraph& graph, const Plan& plan, const Timetable& timetable, const Binding& binding,
-                     const LoweringOptions& options, Make make) {
+/// Calls visit(context, stage) for every stage.
+template <typename Visit>
+Status for_each_stage(const TrainingGraph& graph, const Plan& plan, const Timetable& timetable, const Binding& binding,
+                      const LoweringOptions& options, Visit visit) {
   ALTIPLANO_RETURN_IF_ERROR(check_timetable(plan, timetable));
   if (static_cast<int>(binding.rank_of_slot.size()) != plan.num_slots())
     return invalid_argument("the binding has {} ranks, the plan {} slots", binding.rank_of_slot.size(),
                             plan.num_slots());
-  ALTIPLANO_ASSIGN(ShardingAssignment assignment, assign_shardings(graph, plan));
+  ALTIPLANO_ASSIGN(ShardingAssignment assignment, assign_shardings(graph, plan, options.facts));
   const LoweringContext context(graph, plan, timetable, binding, std::move(assignment), options);
   for (size_t s = 0; s < plan.stages.size(); ++s)
-    for (int i = 0; i < (options.only_first_of_stage ? 1 : plan.stages[s].mesh.num_devices()); ++i)
-      ALTIPLANO_RETURN_IF_ERROR(make(context, StageId(static_cast<int64_t>(s)), i));
+    ALTIPLANO_RETURN_IF_ERROR(visit(context, StageId(static_cast<int64_t>(s))));
   return Status::ok();
+}
+
+/// Calls make(context, stage, place in the stage's mesh) for every slot.
+template <typename Make>
+Status for_each_slot(const TrainingGraph& graph, const Plan& plan, const Timetable& timetable, const Binding& binding,
+                     const LoweringOptions& options, Make make) {
+  return for_each_stage(graph, plan, timetable, binding, options,
+                        [&](const LoweringContext& context, StageId stage) -> Status {
+                          const int most = options.only_first_of_stage ? 1 : context.mesh(stage).num_devices();
+                          for (int i = 0; i < most; ++i) ALTIPLANO_RETURN_IF_ERROR(make(context, stage, i));
+                          return Status::ok();
+                        });
 }
 
 }  // namespace
@@ -47,18 +59,34 @@ Result<std::vector<Program>> lower(const TrainingGraph& graph, const Plan& plan,
                                    const Binding& binding, const LoweringOptions& options) {
   std::vector<Program> programs;
   if (!options.only_first_of_stage) programs.resize(static_cast<size_t>(plan.num_slots()));
-  ALTIPLANO_RETURN_IF_ERROR(for_each_slot(
-      graph, plan, timetable, binding, options,
-      [&](const LoweringContext& context, StageId stage, int place) -> Status {
-        ALTIPLANO_ASSIGN(Program program, RankLowering(context, stage, place).run());
-        const size_t rank = program.rank.index();
-        if (options.only_first_of_stage)
-          programs.push_back(std::move(program));
-        else
-          programs[rank] = std::move(program);
+  ALTIPLANO_RETURN_IF_ERROR(for_each_slot(graph, plan, timetable, binding, options,
+                                          [&](const LoweringContext& context, StageId stage, int place) -> Status {
+                                            ALTIPLANO_ASSIGN(Program program,
+                                                             RankLowering(context, stage, place).run());
+                                            const size_t rank = program.rank.index();
+                                            if (options.only_first_of_stage)
+                                              programs.push_back(std::move(program));
+                                            else
+                                              programs[rank] = std::move(program);
+                                            return Status::ok();
+                                          }));
+  return programs;
+}
+
+Result<Representatives> lower_representatives(const TrainingGraph& graph, const Plan& plan, const Timetable& timetable,
+                                              const Binding& binding, const LoweringOptions& options) {
+  Representatives out;
+  ALTIPLANO_RETURN_IF_ERROR(for_each_stage(
+      graph, plan, timetable, binding, options, [&](const LoweringContext& context, StageId stage) -> Status {
+        for (const std::vector<int>& places : places_by_kind(context, stage)) {
+          ALTIPLANO_ASSIGN(Program program, RankLowering(context, stage, places[0]).run());
+          out.programs.push_back(std::move(program));
+          out.alike.emplace_back();
+          for (int place : places) out.alike.back().push_back(context.rank_at(stage, place));
+        }
         return Status::ok();
       }));
-  return programs;
+  return out;
 }
 
 Result<Program> lower_rank(const TrainingGraph& graph, const Plan& plan, const Timetable& timetable,

@@ -15,6 +15,7 @@ namespace altiplano {
 struct LoweringOptions {
   /// Scratch bytes of a compute instruction on the device that will run it; null: none.
   std::function<Result<int64_t>(const Program& program, const ComputeInstruction& instruction)> workspace;
+  SharedFacts facts;  ///< of the graph; null: found anew
   /// Only the first rank of every stage, in order of stages: for estimates, which the other ranks change little.
   bool only_first_of_stage = false;
   bool fetch_logits = false;  ///< V blocks end with the logits on the host (generation)
@@ -26,6 +27,15 @@ struct LoweringOptions {
 /// stage.
 Result<std::vector<Program>> lower(const TrainingGraph& graph, const Plan& plan, const Timetable& timetable,
                                    const Binding& binding, const LoweringOptions& options = {});
+
+/// One program of every kind of rank, with the ranks that it speaks for, its own first: their programs differ in peers
+/// and in the places of their pieces only (program/rank_kinds.hpp).
+struct Representatives {
+  std::vector<Program> programs;
+  std::vector<std::vector<RankId>> alike;
+};
+Result<Representatives> lower_representatives(const TrainingGraph& graph, const Plan& plan, const Timetable& timetable,
+                                              const Binding& binding, const LoweringOptions& options = {});
 
 /// The program of one rank, the same as lower() makes.
 Result<Program> lower_rank(const TrainingGraph& graph, const Plan& plan, const Timetable& timetable,

@@ -25,7 +25,7 @@ RankId LoweringContext::rank_at(StageId stage, int mesh_index) const {
 
 Shape LoweringContext::block_shape(ValueId id) const {
   Shape shape = graph.value(id).shape;
-  int batch = assignment.batch_dim[id.index()];
+  int batch = assignment.facts->batch_dim[id.index()];
   if (batch >= 0) shape[static_cast<size_t>(batch)] = plan.microbatch * plan.data_degree();
   return shape;
 }
@@ -47,16 +47,26 @@ std::vector<StageId> LoweringContext::contributing_stages(const ParameterTrainin
 }
 
 GroupId LoweringContext::find_group(const std::vector<RankId>& ranks) const {
-  for (const ProcessGroup& group : groups)
-    if (group.ranks == ranks) return group.id;
-  ALTIPLANO_ASSERT(false, "no process group of these {} ranks", ranks.size());
+  const auto found = group_of_.find(ranks);
+  ALTIPLANO_ASSERT(found != group_of_.end(), "no process group of these {} ranks", ranks.size());
+  return found->second;
 }
+
+namespace {
+
+/// Coordinate 0 along all of these axes.
+bool is_first_of_group(const MeshShape& mesh, int index, AxisSet axes) {
+  const auto coordinates = mesh.coordinates(index);
+  return std::ranges::all_of(
+      kAllAxes, [&](Axis axis) { return !axes.contains(axis) || coordinates[static_cast<size_t>(axis)] == 0; });
+}
+
+}  // namespace
 
 void LoweringContext::find_groups() {
   auto add = [&](const std::string& name, std::vector<RankId> ranks) {
-    for (const ProcessGroup& group : groups)
-      if (group.ranks == ranks) return;
-    groups.push_back({GroupId(static_cast<int64_t>(groups.size())), name, std::move(ranks)});
+    const GroupId id(static_cast<int64_t>(groups.size()));
+    if (group_of_.emplace(ranks, id).second) groups.push_back({id, name, std::move(ranks)});
   };
   std::vector<RankId> world;
   for (int r = 0; r < plan.num_slots(); ++r) world.emplace_back(r);
@@ -67,10 +77,10 @@ void LoweringContext::find_groups() {
         {"data", {Axis::kData}}, {"tensor", {Axis::kTensor}}, {"data+tensor", {Axis::kData, Axis::kTensor}}};
     for (const auto& [name, axes] : sets) {
       int number = 0;
-      std::set<std::vector<int>> seen;
       for (int index = 0; index < m.num_devices(); ++index) {
+        if (!is_first_of_group(m, index, axes)) continue;
         std::vector<int> members = m.group(index, axes);
-        if (members.size() < 2 || !seen.insert(members).second) continue;
+        if (members.size() < 2) continue;
         std::vector<RankId> ranks;
         for (int member : members) ranks.push_back(rank_at(StageId(static_cast<int64_t>(s)), member));
         add(fmt::format("{}.{}/{}", plan.stages[s].name, name, number++), std::move(ranks));

@@ -56,6 +56,7 @@ class LoweringContext {
                               const Shape& shape, DType dtype);
   std::vector<std::vector<bool>> stashed_;  ///< [stage][value]
   uint64_t next_tag_ = 1;
+  std::map<std::vector<RankId>, GroupId> group_of_;
 };
 
 }  // namespace altiplano

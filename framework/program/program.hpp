@@ -184,6 +184,9 @@ void for_each_buffer(const Instruction& instruction, const std::function<void(Bu
 /// written before it is read, work buffers that live at the same time do not overlap, offsets inside their arenas. Step
 /// and validation are rehearsed each by itself. kInvalidArgument names rank, block and instruction.
 Status verify_programs(const std::vector<Program>& programs);
+/// The same of some ranks' programs (lower_representatives), as far as they meet each other: ranks that are not among
+/// them are taken to answer every message and to come to every collective.
+Status verify_representatives(const std::vector<Program>& programs);
 /// The part of it that needs one rank's program only: what is read was written, nothing overlaps, all lies in its
 /// arena.
 Status verify_program(const Program& program);

@@ -38,7 +38,7 @@ void RankLowering::define_parameters(BlockBuilder& builder) {
 
 Operand RankLowering::operand(ValueId id, BufferId buffer, const ShardingSpec& spec) const {
   const Value& value = graph_.value(id);
-  int batch = context_.assignment.batch_dim[id.index()];
+  int batch = context_.assignment.facts->batch_dim[id.index()];
   Box box = local_box(normalized(spec, mesh()), context_.block_shape(id), mesh(), mesh_index_);
   if (batch >= 0) {
     // In the block a replica's samples begin at its place among the replicas; another axis may split them further.

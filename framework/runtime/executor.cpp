@@ -39,6 +39,13 @@ Result<std::unique_ptr<Executor>> Executor::create(const Program& program, Devic
 
 namespace {
 
+/// A communicator may do all of it, waiting included, before it returns.
+bool is_for_peers(const Instruction& instruction) {
+  const auto& what = instruction.what;
+  return std::holds_alternative<CollectiveInstruction>(what) || std::holds_alternative<SendInstruction>(what) ||
+         std::holds_alternative<RecvInstruction>(what) || std::holds_alternative<WaitSendInstruction>(what);
+}
+
 /// The arenas that collectives read or write: only these must be where peers reach them.
 std::set<Arena> arenas_of_collectives(const Program& program) {
   std::set<Arena> arenas;
@@ -170,6 +177,7 @@ Status Executor::run(const std::vector<TimetableEntry>& entries, InputSource& in
           fmt::format("in {} of step {} on rank {}", entry.action.to_string(), scalars.step, program_.rank));
   }
   Status sent = finish_sends();
+  tell_move(false);
   if (!sent.is_ok()) sent.with_context(fmt::format("at the end of step {} on rank {}", scalars.step, program_.rank));
   return sent;
 }
@@ -179,6 +187,7 @@ Status Executor::run(const std::vector<TimetableEntry>& entries, InputSource& in
 Status Executor::finish_sends() {
   for (Event& event : last_send_) {
     if (event.is_done()) continue;
+    tell_move(true);
     ALTIPLANO_RETURN_IF_ERROR(communicator_.wait(event));
     event = {};
   }
@@ -198,6 +207,7 @@ Status Executor::run_block(const TimetableEntry& entry, InputSource& input, Step
           wait(events_[static_cast<size_t>(before)], block.instructions[static_cast<size_t>(before)].label));
       events_[static_cast<size_t>(before)] = {};
     }
+    tell_move(is_for_peers(instruction));
     auto ended = issue(instruction, prepared_[entry.block.index()][index], index, entry, input, scalars, decide);
     if (!ended.is_ok()) return Status(ended.status()).with_context(instruction.label);
     ends = *ended;
@@ -207,7 +217,12 @@ Status Executor::run_block(const TimetableEntry& entry, InputSource& input, Step
   return Status::ok();
 }
 
+void Executor::tell_move(bool waits) const {
+  if (report_ != nullptr) report_->move(waits);
+}
+
 Status Executor::wait(Event event, const std::string& label) {
+  tell_move(true);
   Status status = communicator_.wait(event);
   if (!status.is_ok()) status.with_context(label);
   return status;

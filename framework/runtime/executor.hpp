@@ -7,6 +7,7 @@
 
 #include "framework/api/comm.hpp"
 #include "framework/api/device.hpp"
+#include "framework/launch/rank_board.hpp"
 #include "framework/program/program.hpp"
 #include "framework/runtime/kernel_cache.hpp"
 #include "framework/runtime/not_finite.hpp"
@@ -52,6 +53,8 @@ class Executor {
 
   /// From now on the time of every instruction is added to `profile`, which must outlive it; nullptr: to none.
   void measure(StepProfile* profile) { profile_ = profile; }
+  /// From now on every instruction and every wait is told to `report`, which must outlive it.
+  void report_to(const RankReport& report) { report_ = &report; }
 
   /// Memory of a persistent tensor.
   void* data(const PersistentTensor& tensor);
@@ -73,6 +76,7 @@ class Executor {
              const Decide& decide);
   Status finish_sends();
   Status run_block(const TimetableEntry& entry, InputSource& input, StepScalars& scalars, const Decide& decide);
+  void tell_move(bool waits) const;
   /// `label`: of the instruction that it is the event of.
   Status wait(Event event, const std::string& label);
   /// True: the block ends here.
@@ -96,7 +100,8 @@ class Executor {
   const PersistentTensor* totals_ = nullptr;
   NotFiniteSearch* search_ = nullptr;  ///< looks on while it is there
   StepProfile* profile_ = nullptr;     ///< the same
-  std::vector<char> host_;             ///< staging of feeds and fetches
+  const RankReport* report_ = nullptr;
+  std::vector<char> host_;  ///< staging of feeds and fetches
   std::vector<float> logits_;
 };
 

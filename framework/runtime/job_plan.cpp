@@ -63,15 +63,17 @@ Result<PlanEstimate> estimate_and_note(const Job& job, const Plan& plan, const T
 }
 
 /// What planners ask; every plan they ask about for the job's own ranks is noted.
-PlannerServices services_for(const Job& job, JobDevice& device, bool only_previews, Bytes memory,
-                             Considered considered) {
+PlannerServices services_for(const Job& job, JobDevice& device, const SharedFacts& facts, bool only_previews,
+                             Bytes memory, Considered considered) {
   auto progress = std::make_shared<PlanningProgress>();
-  auto estimate = [&job, &device, considered, memory, progress](Plan plan, bool is_preview) -> Result<PlanEstimate> {
+  auto estimate = [&job, &device, considered, memory, progress, facts](Plan plan,
+                                                                       bool is_preview) -> Result<PlanEstimate> {
     progress->tell(considered.plans.size());
     state_recompute(*job.graph, plan);
     ALTIPLANO_ASSIGN(Timetable timetable, build_timetable(plan));
     LoweringOptions options = device.lowering();
     options.only_first_of_stage = is_preview;
+    options.facts = facts;
     if (plan.num_slots() == job.num_ranks) return estimate_and_note(job, plan, timetable, options, memory, considered);
     // Planners ask about more ranks than the job has when they look for a change that fits.
     return estimate_plan(*job.graph, plan, job.cluster.resized(plan.num_slots()), timetable, options);
@@ -110,8 +112,9 @@ Result<std::unique_ptr<Question>> question_of(const Job& job, const PlanningSize
   const Options& options = job.config.options;
   ALTIPLANO_ASSIGN(const Bytes memory, memory_limit(options, job.cluster, job.ranks_of_a_host));
   auto question = std::make_unique<Question>();
-  question->services = services_for(job, *job.device, sizes.only_first_of_stage, memory, {noted, last});
   PlanRequest& request = question->request;
+  ALTIPLANO_ASSIGN(request.facts, facts_of(*job.graph));
+  question->services = services_for(job, *job.device, request.facts, sizes.only_first_of_stage, memory, {noted, last});
   request.graph = job.graph.get();
   request.cluster = &job.cluster;
   request.services = &question->services;
@@ -129,6 +132,7 @@ Result<std::unique_ptr<Question>> question_of(const Job& job, const PlanningSize
 struct Planners {
   const StagePlanner* stages;
   const ShardingPlanner* sharding;
+  bool are_one;  ///< halves of one planner
 };
 
 /// Both halves by the planners that the job file names; one name for both: what that planner does not plan is the
@@ -151,7 +155,7 @@ Result<Planners> planners_of(const Options& options) {
     return invalid_argument("parallel.planner.stages: planner/{} does not plan stages", stages_name);
   if (!sharding->sharding())
     return invalid_argument("parallel.planner.sharding: planner/{} does not plan sharding", sharding_name);
-  return Planners{stages->stages(), sharding->sharding()};
+  return Planners{stages->stages(), sharding->sharding(), stages == sharding};
 }
 
 /// Divisions of the ranks with the tensor axis inside a node, least tensor x pipeline first.
@@ -176,6 +180,7 @@ Status ask_planners(Job& job, const PlanningSizes& sizes, int zero, bool wants_a
   if (!job.config.options.has("parallel.zero_stage")) request.zero = zero;
   request.wants_advice = wants_advice;
   ALTIPLANO_ASSIGN(job.plan, planners.stages->plan_stages(request));
+  if (!planners.are_one) forget_shardings(job.plan);
   ALTIPLANO_RETURN_IF_ERROR(planners.sharding->plan_sharding(request, job.plan));
   state_recompute(*job.graph, job.plan);
   return Status::ok();
@@ -185,9 +190,7 @@ Status ask_sharding_planner(Job& job, const PlanningSizes& sizes, LastLowered& l
   ALTIPLANO_ASSIGN(const auto question, question_of(job, sizes, job.considered, last));
   ALTIPLANO_ASSIGN(const Planners planners, planners_of(job.config.options));
   question->request.zero = job.plan.stages[0].zero;
-  job.plan.sharding.clear();
-  job.plan.strategies.clear();
-  job.plan.stored.clear();
+  forget_shardings(job.plan);
   return planners.sharding->plan_sharding(question->request, job.plan);
 }
 

@@ -11,7 +11,30 @@ OperandLayout layout_of(const Program& program, const Operand& operand) {
   return {buffer.dtype, buffer.extents, operand.origin, operand.global, operand.batch_dim};
 }
 
+void append(std::string& key, int64_t number) {
+  key.append(reinterpret_cast<const char*>(&number), sizeof(number));
+}
+
+void append(std::string& key, const std::vector<int64_t>& numbers) {
+  append(key, static_cast<int64_t>(numbers.size()));
+  for (int64_t number : numbers) append(key, number);
+}
+
+/// Equal for equal requests; no text, since programs of many layers ask for thousands.
 std::string key_of(const KernelRequest& request) {
+  std::string key = request.kind + request.attributes.to_string();
+  for (const auto* operands : {&request.inputs, &request.outputs}) {
+    append(key, static_cast<int64_t>(operands->size()));
+    for (const OperandLayout& o : *operands) {
+      append(key, static_cast<int64_t>(o.dtype));
+      for (const auto* list : {&o.extents, &o.origin, &o.global}) append(key, *list);
+      append(key, o.batch_dim);
+    }
+  }
+  return key;
+}
+
+std::string text_of(const KernelRequest& request) {
   std::string key = request.kind + request.attributes.to_string();
   for (const auto* operands : {&request.inputs, &request.outputs}) {
     key += operands == &request.inputs ? " in" : " out";
@@ -63,8 +86,8 @@ Result<Kernel*> KernelCache::get(const Program& program, const ComputeInstructio
   std::string key = key_of(request);
   auto it = kernels_.find(key);
   if (it == kernels_.end()) {
-    auto made = make(std::move(request));
-    if (!made.is_ok()) return Status(made.status()).with_context("while making the kernel " + key);
+    auto made = make(request);
+    if (!made.is_ok()) return Status(made.status()).with_context("while making the kernel " + text_of(request));
     it = kernels_.emplace(key, std::move(made).value()).first;
   }
   return it->second.kernel.get();

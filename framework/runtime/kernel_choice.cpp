@@ -293,6 +293,7 @@ Result<KernelChoice> choose_kernels(JobDevice& device, const std::vector<Program
 }
 
 Status check_plan_kernels(Job& job) {
+  if (job.plan.kernels.is_empty()) return Status::ok();
   ALTIPLANO_ASSIGN(const auto kernels, formed_kernels(job.device->device(), job.programs, job.graph->seed));
   KernelChoice choice;
   ALTIPLANO_RETURN_IF_ERROR(usable(source_of_plan(job), job.device->machine(), kernels, choice).status());

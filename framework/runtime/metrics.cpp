@@ -64,9 +64,9 @@ Result<OpenedMetrics> MetricsFile::open(const std::string& path, int64_t last_st
     std::filesystem::rename(path, opened.aside, error);
     if (error) return runtime_failure("{}: cannot be set aside: {}", path, error.message());
   }
-  // In one piece, so that a job killed here loses no earlier step.
-  if (kept.size() != std::filesystem::file_size(path, error) && !error)
-    ALTIPLANO_RETURN_IF_ERROR(write_file_atomically(path, kept));
+  // In one piece, so that a job killed here loses no earlier step; always another file, so that a start that was given
+  // up and does not know it yet writes nothing into this one.
+  if (std::filesystem::exists(path, error)) ALTIPLANO_RETURN_IF_ERROR(write_file_atomically(path, kept));
   file_ = std::fopen(path.c_str(), "a");
   if (!file_) return runtime_failure("{}: cannot be written: {}", path, std::strerror(errno));
   return opened;

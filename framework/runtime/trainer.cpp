@@ -80,6 +80,7 @@ Status Trainer::open(Rendezvous& rendezvous) {
   ALTIPLANO_ASSIGN(source_, open_data(job_));
   input_ = std::make_unique<BatchInput>(*source_, *job_.graph);
   ALTIPLANO_ASSIGN(model_, RankModel::open(job_, environment_, rendezvous, /*fetch_logits=*/false));
+  model_->executor().report_to(report_);
   ALTIPLANO_RETURN_IF_ERROR(start(rendezvous));
   const std::string& comm = model_->comm_name();
   if (is_first_rank()) show_banner(comm.substr(comm.find('/') + 1), rendezvous.host());

@@ -65,8 +65,10 @@ class Trainer {
   Result<NotFinite> find_not_finite(const StepScalars& scalars);
   Agreement try_save();
   Agreement agree_on_save(const Status& mine);
+  Agreement agree_with_all(const Status& mine);
   Status publish(std::chrono::steady_clock::time_point begin);
   Status record_end();
+  Status write_end();
   Result<CheckpointInfo> checkpoint_info() const;
   Status check_divergence(const StepMetrics& metrics);
   Status report_memory();

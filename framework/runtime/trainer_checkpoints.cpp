@@ -210,16 +210,25 @@ Agreement Trainer::try_save() {
 }
 
 Agreement Trainer::agree_on_save(const Status& mine) {
-  const Status told =
-      mine.is_ok() ? mine : Status(mine.code(), fmt::format("step {} not saved: {}", step_, mine.to_string()));
-  return agree(model_->communicator(), model_->executor().communicator_group(GroupId(0)), told,
+  return agree_with_all(
+      mine.is_ok() ? mine : Status(mine.code(), fmt::format("step {} not saved: {}", step_, mine.to_string())));
+}
+
+Agreement Trainer::agree_with_all(const Status& mine) {
+  return agree(model_->communicator(), model_->executor().communicator_group(GroupId(0)), mine,
                names_of_ranks({environment_.rank.value}, short_host_name()));
 }
 
-/// All ranks have come to the end of this start: only then it is written down, and only that counts as an end.
+/// All ranks have come to the end of this start: only then it is written down, and only that counts as an end. They
+/// leave when it is: the first that does with another exit code than 0 makes a launcher end the others.
 Status Trainer::record_end() {
-  ALTIPLANO_RETURN_IF_ERROR(agree_on_save(Status::ok()).status);
-  if (!is_first_rank()) return Status::ok();
+  ALTIPLANO_RETURN_IF_ERROR(agree_with_all(Status::ok()).status);
+  ALTIPLANO_RETURN_IF_ERROR(agree_with_all(is_first_rank() ? write_end() : Status::ok()).status);
+  report_.set(RankPhase::kDone, step_);
+  return Status::ok();
+}
+
+Status Trainer::write_end() {
   ALTIPLANO_RETURN_IF_ERROR(lease_.check());
   EndRecord record;
   record.start = environment_.start_name.empty() ? environment_.job_id : environment_.start_name;

@@ -59,15 +59,16 @@ std::vector<int> microbatches_in_flight(const Timetable& timetable) {
 }
 
 ShardingQuestion question_of(const TrainingGraph& training, const Plan& plan, const Timetable& timetable,
-                             const PlanMeshes& meshes, Bytes memory) {
+                             const PlanMeshes& meshes, Bytes memory, const GraphFacts& facts) {
   const Graph& graph = training.graph;
   const std::vector<int> in_flight = microbatches_in_flight(timetable);
   const std::vector<StageId> stages = stage_of_layers(plan, graph);
   ShardingQuestion question;
   question.training = &training;
+  question.facts = &facts;
   question.meshes = meshes.meshes;
   for (StageId stage : stages) question.mesh_of_layer.push_back(meshes.mesh_of_stage[stage.index()]);
-  question.layer_class = classes_of_layers(training, question.mesh_of_layer);
+  question.layer_class = classes_of_layers(facts.layer_signatures, question.mesh_of_layer);
   question.fixed = fixed_storage(graph, plan);
   split_classes(graph, question.fixed, question.layer_class);
   question.block_batch = plan.microbatch * plan.data_degree();

@@ -20,10 +20,10 @@ PlanMeshes meshes_of(const Plan& plan);
 std::vector<int> microbatches_in_flight(const Timetable& timetable);
 
 /// The question for the plan's stages, microbatches and ZeRO stage; parameters whose storage the plan has are fixed.
-/// One row or more of memory per stage, with `memory` bytes per rank (not positive: none). The time of a step is taken
-/// as that of a pipeline of equal stages: (microbatches + stages - 1) times a stage's forward and backward, plus its
-/// update.
+/// `facts`: of the graph, which must live as long as the question. One row or more of memory per stage, with `memory`
+/// bytes per rank (not positive: none). The time of a step is taken as that of a pipeline of equal stages:
+/// (microbatches + stages - 1) times a stage's forward and backward, plus its update.
 ShardingQuestion question_of(const TrainingGraph& training, const Plan& plan, const Timetable& timetable,
-                             const PlanMeshes& meshes, Bytes memory);
+                             const PlanMeshes& meshes, Bytes memory, const GraphFacts& facts);
 
 }  // namespace altiplano

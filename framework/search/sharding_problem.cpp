@@ -1,7 +1,6 @@
 #include "framework/search/sharding_problem.hpp"
 
 #include "framework/search/sharding_problem_builder.hpp"
-#include "framework/sharding/dims.hpp"
 
 namespace altiplano {
 
@@ -22,13 +21,6 @@ ChosenShardings ShardingProblem::chosen(const std::vector<int>& choices) const {
     (is_parameter_[v] ? out.parameters : out.stored)[ValueId(static_cast<int64_t>(v))] = spec;
   }
   return out;
-}
-
-Result<GraphFacts> GraphFacts::of(const TrainingGraph& training) {
-  GraphFacts facts;
-  ALTIPLANO_ASSIGN(facts.rules, rules_of(training.graph));
-  facts.batch_dim = trace_dim(training.graph, facts.rules, training.inputs, 0);
-  return facts;
 }
 
 double ShardingProblem::value_of(const Share& share, const std::vector<int>& choices) const {
@@ -78,8 +70,7 @@ LayerShares ShardingProblem::shares(const std::vector<int>& choices) const {
   return out;
 }
 
-std::vector<int> classes_of_layers(const TrainingGraph& training, const std::vector<size_t>& mesh_of_layer) {
-  const std::vector<uint64_t> signatures = layer_signatures(training.graph);
+std::vector<int> classes_of_layers(const std::vector<uint64_t>& signatures, const std::vector<size_t>& mesh_of_layer) {
   std::map<std::pair<uint64_t, size_t>, int> known;
   std::vector<int> classes;
   for (size_t l = 0; l < signatures.size(); ++l)

@@ -20,6 +20,7 @@
 
 #include "framework/base/units.hpp"
 #include "framework/graph/training_graph.hpp"
+#include "framework/sharding/graph_facts.hpp"
 #include "framework/sharding/reshard.hpp"
 #include "framework/sharding/rule.hpp"
 #include "framework/solve/choice_problem.hpp"
@@ -42,13 +43,6 @@ struct ShardingMemory {
   std::vector<bool> layers;  ///< by LayerId: on this stage
   int microbatches_in_flight = 1;
   Bytes limit;
-};
-
-/// What does not depend on meshes, for those who ask many questions about one graph.
-struct GraphFacts {
-  std::vector<ShardingRule> rules;  ///< by OpId
-  std::vector<int> batch_dim;       ///< by ValueId; -1: none
-  static Result<GraphFacts> of(const TrainingGraph& training);
 };
 
 struct ShardingQuestion {
@@ -125,7 +119,7 @@ class ShardingProblem {
   double microbatch_weight_ = 1, step_weight_ = 1;
 };
 
-/// Layers of equal signature, mesh and fixed storage share a class, numbered in order of appearance.
-std::vector<int> classes_of_layers(const TrainingGraph& training, const std::vector<size_t>& mesh_of_layer);
+/// Layers of equal signature (GraphFacts), mesh and fixed storage share a class, numbered in order of appearance.
+std::vector<int> classes_of_layers(const std::vector<uint64_t>& signatures, const std::vector<size_t>& mesh_of_layer);
 
 }  // namespace altiplano

@@ -3,9 +3,12 @@
 // 5) and TeraPipe (Li et al., ICML 2021): for every bound on the slowest stage, the least sum of stages that keep it,
 // over layers x devices left x stages left. Stages are contiguous, take all devices, and may differ in what they take.
 //
-// The time of a step with B microbatches: sum of all stages and cuts + (B - 1) x the slowest stage + what the first
-// stage does once per step, since it is the last to finish its backward.
+// The time of a step with B microbatches: sum of all stages and cuts + (B - 1) x the period + what the first stage does
+// once per step, since it is the last to finish its backward. The period is that of the slowest stage; or, where a
+// stage has no more microbatches in flight than stages are left (1F1B), the longest way there and back from a stage to
+// the last one by the number of stages on it, if that is longer: cuts are on it.
 #include <functional>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -17,6 +20,9 @@ namespace altiplano {
 struct StagePrice {
   double microbatch = 0;  ///< seconds of forward and backward of one microbatch
   double step = 0;        ///< seconds once per step: gradients and update
+  /// Its memory suffices where at most so many stages are left, itself included: they decide how many microbatches are
+  /// in flight.
+  int most_left = std::numeric_limits<int>::max();
 };
 
 struct StageQuestion {
@@ -25,10 +31,13 @@ struct StageQuestion {
   int microbatches = 1;
   int least_stages = 1, most_stages = 1;
   std::vector<int> option_devices;  ///< devices that each way to run a stage takes; ways may take equally many
+  bool holds_back = false;          ///< the schedule keeps no more microbatches in flight than stages are left
   std::vector<double> cuts;         ///< [l]: seconds that a cut before layer l adds to a step, once; empty: free
-  /// Layers first .. end-1 run in way `option`, with `stages_left` stages from this one to the last (it decides how
-  /// many microbatches are in flight). Nothing: not possible, not enough memory.
-  std::function<std::optional<StagePrice>(int first, int end, int option, int stages_left)> price;
+  /// Divisions that take longer are of no interest: with one, any answer that takes less is the best, and there may be
+  /// none.
+  double most_seconds = std::numeric_limits<double>::infinity();
+  /// Layers first .. end-1 run in way `option`. Nothing: not possible. Asked once each.
+  std::function<std::optional<StagePrice>(int first, int end, int option)> price;
 };
 
 struct ChosenStage {
@@ -42,7 +51,8 @@ struct StageAnswer {
 };
 
 /// The least time, among equals the fewest stages. Nothing when no division is possible. Exact.
-/// O(bounds x stages x layers^2 x devices x options); bounds: distinct times of stages that may be the slowest.
+/// O(bounds x stages x layers x devices x stages that keep the bound); bounds: distinct times of stages that may be the
+/// slowest. Where all ways take equally many devices, there is one number of stages and no choice of devices.
 std::optional<StageAnswer> divide_into_stages(const StageQuestion& question);
 
 /// The time of a step divided so; nothing when a stage is not possible.

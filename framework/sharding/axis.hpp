@@ -4,8 +4,11 @@
 //
 // Axis: a named axis of a device mesh (never of a tensor: tensors have dims). MeshShape: degrees per axis, outermost
 // first; the axes a mesh does not have are of degree 1.
+#include <algorithm>
 #include <array>
+#include <compare>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,6 +53,36 @@ class AxisSet {
 
  private:
   uint8_t bits_ = 0;
+};
+
+/// Axes in an order, each at most once: what splits one dim of a tensor, major first. Trivially copyable.
+class AxisList {
+ public:
+  AxisList() = default;
+  AxisList(std::initializer_list<Axis> axes) {
+    for (Axis axis : axes) push_back(axis);
+  }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  const Axis* begin() const { return axes_.data(); }
+  const Axis* end() const { return axes_.data() + size_; }
+  Axis back() const { return axes_[size_ - 1u]; }
+  /// There must be room: less than kAllAxes.size() axes so far.
+  void push_back(Axis axis) { axes_[size_++] = axis; }
+  void pop_back() { axes_[--size_] = Axis{}; }
+  void insert(const Axis* before, Axis axis) {
+    const auto at = before - begin();
+    push_back(axis);
+    std::rotate(axes_.begin() + at, axes_.begin() + size_ - 1, axes_.begin() + size_);
+  }
+  auto operator<=>(const AxisList& other) const {
+    return std::lexicographical_compare_three_way(begin(), end(), other.begin(), other.end());
+  }
+  bool operator==(const AxisList&) const = default;
+
+ private:
+  std::array<Axis, kAllAxes.size()> axes_{};  // those beyond size_ are Axis{}
+  uint8_t size_ = 0;
 };
 
 /// Axes and degrees of a logical mesh, major first, e.g. {data: 2, tensor: 2}. Coordinates are row-major over them.

@@ -21,9 +21,9 @@ ShardingSpec ShardingSpec::resolved() const {
   return spec;
 }
 
-static std::string axes_text(const std::vector<Axis>& axes) {
-  std::string text = "{";
-  for (size_t i = 0; i < axes.size(); ++i) text += std::string(i == 0 ? "" : ", ") + to_string(axes[i]);
+static std::string axes_text(const AxisList& axes) {
+  std::string text;
+  for (Axis axis : axes) text += (text.empty() ? "{" : ", ") + std::string(to_string(axis));
   return text + "}";
 }
 
@@ -32,7 +32,7 @@ std::string ShardingSpec::to_string() const {
   for (size_t d = 0; d < dims.size(); ++d) text += (d == 0 ? "" : ", ") + (dims[d].empty() ? "-" : axes_text(dims[d]));
   text += "]";
   if (partial.is_empty()) return text;
-  std::vector<Axis> axes;
+  AxisList axes;
   for (Axis axis : kAllAxes)
     if (partial.contains(axis)) axes.push_back(axis);
   return text + (partial_kind == PartialKind::kSum ? " sum" : " max") + axes_text(axes);
@@ -85,8 +85,8 @@ class SpecParser {
   }
 
  private:
-  Result<std::vector<Axis>> parse_axes() {
-    std::vector<Axis> axes;
+  Result<AxisList> parse_axes() {
+    AxisList axes;
     if (!take('{')) return fail("expected '-' or '{'");
     do {
       skip_blank();
@@ -94,6 +94,7 @@ class SpecParser {
       while (at_ < text_.size() && std::isalpha(static_cast<unsigned char>(text_[at_]))) ++at_;
       auto axis = axis_from_string(text_.substr(start, at_ - start));
       if (!axis) return fail("expected an axis (" + axis_names() + ")");
+      if (axes.size() == kAllAxes.size()) return fail("expected '}', for there are no more axes");
       axes.push_back(*axis);
     } while (take(','));
     if (!take('}')) return fail("expected ',' or '}'");
@@ -129,7 +130,12 @@ Result<ShardingSpec> ShardingSpec::parse(std::string_view text) {
 }
 
 ShardingSpec normalized(ShardingSpec spec, const MeshShape& mesh) {
-  for (auto& dim : spec.dims) std::erase_if(dim, [&](Axis axis) { return mesh.degree(axis) == 1; });
+  for (AxisList& dim : spec.dims) {
+    AxisList left;
+    for (Axis axis : dim)
+      if (mesh.degree(axis) > 1) left.push_back(axis);
+    dim = left;
+  }
   spec.partial = spec.partial & mesh.active();
   if (spec.partial.is_empty()) spec.partial_kind = PartialKind::kSum;
   return spec;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/base/inline_vector.hpp"
 #include "framework/base/status.hpp"
 #include "framework/graph/dtype.hpp"
 #include "framework/sharding/axis.hpp"
@@ -18,11 +19,14 @@ namespace altiplano {
 enum class PartialKind : uint8_t { kSum, kMax };
 
 struct ShardingSpec {
-  std::vector<std::vector<Axis>> dims;
+  static constexpr size_t kUsualDims = 6;  ///< tensors of more dims cost an allocation
+  InlineVector<AxisList, kUsualDims> dims;
   AxisSet partial;  ///< axes over which the value is a partial result
   PartialKind partial_kind = PartialKind::kSum;
 
-  static ShardingSpec replicated(size_t rank) { return {std::vector<std::vector<Axis>>(rank), {}, PartialKind::kSum}; }
+  static ShardingSpec replicated(size_t rank) {
+    return {InlineVector<AxisList, kUsualDims>(rank), {}, PartialKind::kSum};
+  }
   AxisSet split_axes() const;
   bool is_replicated() const { return split_axes().is_empty() && partial.is_empty(); }
   /// The same dims, nothing partial.

@@ -52,15 +52,17 @@ const Block& find_block(const Program& program, ActionKind kind, bool last) {
 }
 
 /// The slowest rank of a stage decides.
-StageCosts stage_costs(const std::vector<Program>& programs, StageId stage, const Cluster& cluster) {
+StageCosts stage_costs(const std::vector<Program>& programs, StageId stage, const Cluster& cluster,
+                       GroupShapes& shapes) {
   StageCosts costs;
   for (const Program& program : programs) {
     if (program.stage != stage) continue;
     costs.forward =
-        std::max(costs.forward, block_time(program, find_block(program, ActionKind::kForward, true), cluster));
-    costs.backward =
-        std::max(costs.backward, block_time(program, find_block(program, ActionKind::kBackward, true), cluster));
-    costs.update = std::max(costs.update, block_time(program, find_block(program, ActionKind::kUpdate, true), cluster));
+        std::max(costs.forward, block_time(program, find_block(program, ActionKind::kForward, true), cluster, shapes));
+    costs.backward = std::max(costs.backward,
+                              block_time(program, find_block(program, ActionKind::kBackward, true), cluster, shapes));
+    costs.update =
+        std::max(costs.update, block_time(program, find_block(program, ActionKind::kUpdate, true), cluster, shapes));
   }
   return costs;
 }
@@ -69,9 +71,10 @@ StageCosts stage_costs(const std::vector<Program>& programs, StageId stage, cons
 Status predict_by_timetable(const Plan& plan, const Cluster& cluster, const Timetable& timetable,
                             const std::vector<Program>& programs, PlanPrediction& prediction) {
   SimulationCosts costs;
+  GroupShapes shapes(cluster);
   Seconds update;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
-    costs.stages.push_back(stage_costs(programs, StageId(static_cast<int64_t>(s)), cluster));
+    costs.stages.push_back(stage_costs(programs, StageId(static_cast<int64_t>(s)), cluster, shapes));
     update = std::max(update, costs.stages.back().update);
     costs.stages.back().update = Seconds(0);
   }
@@ -112,12 +115,11 @@ Status predict_by_programs(const Plan& plan, const Cluster& cluster, const std::
 
 }  // namespace
 
-Seconds block_time(const Program& program, const Block& block, const Cluster& cluster) {
+Seconds block_time(const Program& program, const Block& block, const Cluster& cluster, GroupShapes& shapes) {
   Seconds time;
   for (const Instruction& i : block.instructions) {
     time += Seconds(work_time(program, i, cluster).alone());
-    if (const auto* call = std::get_if<CollectiveInstruction>(&i.what))
-      time += collective_time(program, *call, cluster);
+    if (const auto* call = std::get_if<CollectiveInstruction>(&i.what)) time += collective_time(program, *call, shapes);
   }
   return time;
 }

@@ -5,6 +5,7 @@
 // takes: there the programs are simulated (simulate_programs.hpp).
 #include "framework/api/planner.hpp"
 #include "framework/program/lowering.hpp"
+#include "framework/simulate/program_prices.hpp"
 
 namespace altiplano {
 
@@ -25,6 +26,6 @@ struct MemoryBreakdown {
 MemoryBreakdown memory_of(const Program& program);
 
 /// What one block run once takes a rank alone on its node, its collectives included.
-Seconds block_time(const Program& program, const Block& block, const Cluster& cluster);
+Seconds block_time(const Program& program, const Block& block, const Cluster& cluster, GroupShapes& shapes);
 
 }  // namespace altiplano

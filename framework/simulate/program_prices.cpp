@@ -30,9 +30,14 @@ WorkTime work_time(const Program& program, const Instruction& instruction, const
   return {};
 }
 
-Seconds collective_time(const Program& program, const CollectiveInstruction& call, const Cluster& cluster) {
-  const std::vector<int> devices = devices_of(program.groups[call.group.index()]);
-  return collective_cost(call.kind, bytes_of(program, call), cluster, devices).time;
+const GroupShape& GroupShapes::of(const ProcessGroup& group) {
+  const auto known = known_.find(group.id);
+  if (known != known_.end()) return known->second;
+  return known_.emplace(group.id, group_shape(cluster_, devices_of(group))).first->second;
+}
+
+Seconds collective_time(const Program& program, const CollectiveInstruction& call, GroupShapes& shapes) {
+  return collective_cost(call.kind, bytes_of(program, call), shapes.of(program.groups[call.group.index()])).time;
 }
 
 std::vector<int> devices_of(const ProcessGroup& group) {

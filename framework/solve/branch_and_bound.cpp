@@ -110,15 +110,25 @@ class Search {
     return number;
   }
 
-  Split bound_cost(Branch& branch, bool is_root) {
-    const int rounds = is_root ? kFirstRounds : kLaterRounds;
+  Relaxation::Answer bound_by(Branch& branch, int rounds, bool repairs) {
     auto answer = relaxation_.best_bound(branch.allowed, branch.prices, cutoff(), rounds);
     for (const Sample& sample : answer.others) offer(sample.choices);
     if (answer.within && answer.within->is_within) offer(local_.improved(answer.within->choices));
-    if (answer.breaks && (is_root || outcome_.num_branches % 8 == 0))
+    if (answer.breaks && repairs)
       if (auto repaired = local_.repaired(answer.breaks->choices)) offer(local_.improved(*repaired));
     branch.bound = std::max(branch.bound, answer.bound);
     branch.prices = answer.prices;
+    return answer;
+  }
+
+  Split bound_cost(Branch& branch, bool is_root) {
+    // What is known to be reachable tells the ascent how far to go and when to stop.
+    if (is_root && outcome_.choices.empty() && problem_.rows.size() > 1) {
+      bound_by(branch, 0, true);
+      if (branch.bound >= cutoff()) return {};
+    }
+    const auto answer =
+        bound_by(branch, is_root ? kFirstRounds : kLaterRounds, is_root || outcome_.num_branches % 8 == 0);
     if (branch.bound >= cutoff()) return {};
     if (!relaxation_.is_late()) fix(branch, relaxation_.marginals(branch.allowed, branch.prices));
     return split_of(branch, answer);

@@ -5,6 +5,14 @@
 
 namespace altiplano {
 
+namespace {
+
+void add_column(const double* from, size_t size, double* to) {
+  for (size_t k = 0; k < size; ++k) to[k] += from[k];
+}
+
+}  // namespace
+
 /// A factor not yet summed up, and the nodes it depends on, last fastest.
 struct Elimination::Pending {
   Factor::Source source;
@@ -12,10 +20,11 @@ struct Elimination::Pending {
   std::vector<int> scope;
 };
 
-/// Runs over all combinations of a bucket's scope and keeps every factor's offset.
+/// Runs over all combinations of a bucket's scope, or of its first nodes, and keeps every factor's offset.
 class Elimination::Odometer {
  public:
-  Odometer(const Bucket& bucket, const ChoiceProblem& problem) : bucket_(bucket), digits_(bucket.scope.size()) {
+  Odometer(const Bucket& bucket, const ChoiceProblem& problem) : Odometer(bucket, problem, bucket.scope.size()) {}
+  Odometer(const Bucket& bucket, const ChoiceProblem& problem, size_t num_nodes) : bucket_(bucket), digits_(num_nodes) {
     for (int node : bucket.scope) sizes_.push_back(problem.num_choices(node));
     offsets_.assign(bucket.factors.size(), 0);
   }
@@ -31,12 +40,10 @@ class Elimination::Odometer {
   }
   /// Sums of all factors for every choice of the bucket's node.
   void sum(const std::vector<const double*>& data, std::vector<double>& column) const {
-    std::fill(column.begin(), column.end(), 0.0);
-    for (size_t f = 0; f < offsets_.size(); ++f) {
-      const double* from = data[f] + offsets_[f];
-      const int64_t stride = bucket_.factors[f].own_stride;
-      for (size_t k = 0; k < column.size(); ++k) column[k] += from[static_cast<int64_t>(k) * stride];
-    }
+    const size_t size = column.size();
+    double* const to = column.data();
+    std::copy_n(data[0] + offsets_[0], size, to);
+    for (size_t f = 1; f < offsets_.size(); ++f) add_column(data[f] + offsets_[f], size, to);
   }
 
  private:
@@ -54,10 +61,21 @@ Elimination::Elimination(const ChoiceProblem& problem, int64_t most_entries)
   for (size_t e = 0; e < problem.edges.size(); ++e) {
     const ChoiceEdge& edge = problem.edges[e];
     const int first = position_[to_index(edge.a)] < position_[to_index(edge.b)] ? edge.a : edge.b;
-    of_node[to_index(first)].push_back({Factor::Source::kEdge, static_cast<int>(e), {edge.a, edge.b}});
+    of_node[to_index(first)].push_back(pending_of(static_cast<int>(e)));
   }
   for (int node : order_) add_buckets(node, std::move(of_node[to_index(node)]), of_node);
   messages_.resize(buckets_.size());
+}
+
+/// With the node that goes first last in its scope.
+Elimination::Pending Elimination::pending_of(int e) {
+  const ChoiceEdge& edge = problem_.edges[to_index(e)];
+  if (position_[to_index(edge.b)] < position_[to_index(edge.a)]) return {Factor::Source::kEdge, e, {edge.a, edge.b}};
+  const size_t size_a = problem_.nodes[to_index(edge.a)].size(), size_b = problem_.nodes[to_index(edge.b)].size();
+  std::vector<double>& turned = turned_.emplace_back(edge.costs.size());
+  for (size_t a = 0; a < size_a; ++a)
+    for (size_t b = 0; b < size_b; ++b) turned[b * size_a + a] = edge.costs[a * size_b + b];
+  return {Factor::Source::kTurnedEdge, static_cast<int>(turned_.size()) - 1, {edge.b, edge.a}};
 }
 
 /// Least weight first: the size of the table that the node would need now.
@@ -128,9 +146,8 @@ void Elimination::add_buckets(int node, std::vector<Pending> pending, std::vecto
     const Bucket& bucket = buckets_.back();
     width_ = std::max(width_, static_cast<int>(bucket.scope.size()));
     if (bucket.scope.empty()) continue;
-    const int next = *std::min_element(bucket.scope.begin(), bucket.scope.end(),
-                                       [&](int a, int b) { return position_[to_index(a)] < position_[to_index(b)]; });
-    of_node[to_index(next)].push_back({Factor::Source::kMessage, static_cast<int>(buckets_.size()) - 1, bucket.scope});
+    of_node[to_index(bucket.scope.back())].push_back(
+        {Factor::Source::kMessage, static_cast<int>(buckets_.size()) - 1, bucket.scope});
   }
 }
 
@@ -141,17 +158,18 @@ Elimination::Bucket Elimination::make_bucket(int node, const std::vector<Pending
   for (const Pending& pending : group) scope.insert(pending.scope.begin(), pending.scope.end());
   scope.erase(node);
   bucket.scope.assign(scope.begin(), scope.end());
+  if (!bucket.scope.empty()) {
+    const auto next = std::ranges::min_element(bucket.scope, {}, [&](int n) { return position_[to_index(n)]; });
+    std::rotate(next, next + 1, bucket.scope.end());
+  }
   for (int n : bucket.scope) bucket.combinations *= problem_.num_choices(n);
   for (const Pending& pending : group) {
-    Factor factor{pending.source, pending.index, std::vector<int64_t>(bucket.scope.size(), 0), 0};
+    Factor factor{pending.source, pending.index, std::vector<int64_t>(bucket.scope.size(), 0)};
     int64_t stride = 1;
     for (size_t i = pending.scope.size(); i-- > 0;) {
       const int n = pending.scope[i];
-      if (n == node)
-        factor.own_stride = stride;
-      else
-        factor.strides[static_cast<size_t>(std::lower_bound(bucket.scope.begin(), bucket.scope.end(), n) -
-                                           bucket.scope.begin())] = stride;
+      if (n != node)
+        factor.strides[static_cast<size_t>(std::ranges::find(bucket.scope, n) - bucket.scope.begin())] = stride;
       stride *= problem_.num_choices(n);
     }
     bucket.factors.push_back(std::move(factor));
@@ -165,6 +183,8 @@ const double* Elimination::data_of(const Factor& factor, const NodeCosts& costs)
       return costs[to_index(factor.index)].data();
     case Factor::Source::kEdge:
       return problem_.edges[to_index(factor.index)].costs.data();
+    case Factor::Source::kTurnedEdge:
+      return turned_[to_index(factor.index)].data();
     case Factor::Source::kMessage:
       break;
   }
@@ -180,22 +200,57 @@ std::vector<const double*> Elimination::data_of(const Bucket& bucket, const Node
 Elimination::Minimum Elimination::minimise(const NodeCosts& costs) {
   Minimum minimum;
   std::vector<double> column;
+  std::vector<bool> is_new(buckets_.size());
   for (size_t b = 0; b < buckets_.size(); ++b) {
     const Bucket& bucket = buckets_[b];
-    const std::vector<const double*> data = data_of(bucket, costs);
-    column.resize(to_index(problem_.num_choices(bucket.node)));
-    std::vector<double>& message = messages_[b];
-    message.resize(static_cast<size_t>(bucket.combinations));
-    Odometer odometer(bucket, problem_);
-    for (double& entry : message) {
-      odometer.sum(data, column);
-      entry = *std::min_element(column.begin(), column.end());
-      odometer.next();
-    }
-    if (bucket.scope.empty()) minimum.bound += message[0];
+    is_new[b] = depends_on_news(bucket, costs, is_new);
+    if (is_new[b]) send_message(b, costs, column);
+    if (bucket.scope.empty()) minimum.bound += messages_[b][0];
   }
+  last_costs_ = costs;
   minimum.choices = decode(costs);
   return minimum;
+}
+
+/// Whether anything that the bucket sums up is not what it was: prices change the costs of few nodes.
+bool Elimination::depends_on_news(const Bucket& bucket, const NodeCosts& costs, const std::vector<bool>& is_new) const {
+  if (last_costs_.empty()) return true;
+  return std::ranges::any_of(bucket.factors, [&](const Factor& factor) {
+    const size_t index = to_index(factor.index);
+    if (factor.source == Factor::Source::kNode) return costs[index] != last_costs_[index];
+    return factor.source == Factor::Source::kMessage && is_new[index];
+  });
+}
+
+void Elimination::send_message(size_t b, const NodeCosts& costs, std::vector<double>& column) {
+  const Bucket& bucket = buckets_[b];
+  const std::vector<const double*> data = data_of(bucket, costs);
+  column.resize(to_index(problem_.num_choices(bucket.node)));
+  std::vector<double>& message = messages_[b];
+  message.resize(static_cast<size_t>(bucket.combinations));
+  if (bucket.scope.empty()) {
+    Odometer(bucket, problem_).sum(data, column);
+    message[0] = *std::min_element(column.begin(), column.end());
+    return;
+  }
+  // What does not depend on the scope's last node is summed up once for all its choices.
+  std::vector<size_t> fixed, moving;
+  for (size_t f = 0; f < data.size(); ++f) (bucket.factors[f].strides.back() == 0 ? fixed : moving).push_back(f);
+  const int row = problem_.num_choices(bucket.scope.back());
+  const size_t size = column.size();
+  std::vector<double> base(size);
+  Odometer rows(bucket, problem_, bucket.scope.size() - 1);
+  for (size_t begin = 0; begin < message.size(); begin += to_index(row)) {
+    std::fill(base.begin(), base.end(), 0.0);
+    for (size_t f : fixed) add_column(data[f] + rows.offset(f), size, base.data());
+    for (int i = 0; i < row; ++i) {
+      std::copy_n(base.data(), size, column.data());
+      for (size_t f : moving)
+        add_column(data[f] + rows.offset(f) + i * bucket.factors[f].strides.back(), size, column.data());
+      message[begin + to_index(i)] = *std::min_element(column.begin(), column.end());
+    }
+    rows.next();
+  }
 }
 
 /// From the last node to the first: the best choice given those of the nodes in its tables.
@@ -210,7 +265,7 @@ std::vector<int> Elimination::decode(const NodeCosts& costs) const {
         const double* from = data_of(factor, costs);
         for (size_t d = 0; d < factor.strides.size(); ++d)
           from += factor.strides[d] * choices[to_index(buckets_[end - 1].scope[d])];
-        for (size_t k = 0; k < column.size(); ++k) column[k] += from[static_cast<int64_t>(k) * factor.own_stride];
+        for (size_t k = 0; k < column.size(); ++k) column[k] += from[k];
       }
       --end;
     }
@@ -249,7 +304,7 @@ Elimination::NodeCosts Elimination::min_marginals(const NodeCosts& costs) {
         if (factor.source != Factor::Source::kMessage) continue;
         double* to = outside[to_index(factor.index)].data() + odometer.offset(f);
         for (size_t k = 0; k < column.size(); ++k) {
-          double& entry = to[static_cast<int64_t>(k) * factor.own_stride];
+          double& entry = to[k];
           entry = std::min(entry, column[k]);
         }
       }

@@ -38,14 +38,14 @@ class Elimination {
  private:
   /// A table that a bucket sums up: a node's costs, an edge's, or the message of an earlier bucket.
   struct Factor {
-    enum class Source : uint8_t { kNode, kEdge, kMessage } source;
-    int index;                     ///< of node, edge or bucket
+    enum class Source : uint8_t { kNode, kEdge, kTurnedEdge, kMessage } source;
+    int index;                     ///< of node, edge (turned: of turned_) or bucket
     std::vector<int64_t> strides;  ///< per node of the bucket's scope; 0: does not depend on it
-    int64_t own_stride;            ///< per choice of the bucket's own node
+    // Choices of the bucket's own node lie side by side.
   };
   struct Bucket {
     int node;
-    std::vector<int> scope;  ///< other nodes, last fastest in the message
+    std::vector<int> scope;  ///< other nodes, last fastest in the message: the one that is eliminated next
     int64_t combinations = 1;
     std::vector<Factor> factors;
   };
@@ -55,15 +55,21 @@ class Elimination {
   void order_nodes(const ChoiceProblem& problem);
   void add_buckets(int node, std::vector<Pending> pending, std::vector<std::vector<Pending>>& of_node);
   Bucket make_bucket(int node, const std::vector<Pending>& group) const;
+  Pending pending_of(int edge);
   const double* data_of(const Factor& factor, const NodeCosts& costs) const;
   std::vector<const double*> data_of(const Bucket& bucket, const NodeCosts& costs) const;
+  bool depends_on_news(const Bucket& bucket, const NodeCosts& costs, const std::vector<bool>& is_new) const;
+  /// Minima over the bucket's node; `column`: memory to work in.
+  void send_message(size_t bucket, const NodeCosts& costs, std::vector<double>& column);
   std::vector<int> decode(const NodeCosts& costs) const;
 
   const ChoiceProblem& problem_;
   int64_t most_entries_;
   std::vector<int> order_, split_, position_;
+  std::vector<std::vector<double>> turned_;  ///< costs of edges, [choice of b][choice of a]
   std::vector<Bucket> buckets_;
   std::vector<std::vector<double>> messages_;  ///< by bucket: minimum over its node, over `combinations`
+  NodeCosts last_costs_;                       ///< of the last minimise, whose messages these are
   int width_ = 0;
 };
 

@@ -43,9 +43,10 @@ Relaxation::Relaxation(const ChoiceProblem& problem, Clock::time_point deadline,
       uses_(uses_problem_, most_table_entries),
       deadline_(deadline) {}
 
-Elimination::NodeCosts Relaxation::priced(const Allowed& allowed, const std::vector<double>& prices,
-                                          double cost_weight) const {
-  Elimination::NodeCosts costs = problem_.nodes;
+const Elimination::NodeCosts& Relaxation::priced(const Allowed& allowed, const std::vector<double>& prices,
+                                                 double cost_weight) {
+  Elimination::NodeCosts& costs = priced_;
+  costs = problem_.nodes;
   for (size_t v = 0; v < costs.size(); ++v)
     for (size_t k = 0; k < costs[v].size(); ++k)
       costs[v][k] = !allowed[v][k] || costs[v][k] == kForbidden ? kForbidden : cost_weight * costs[v][k];

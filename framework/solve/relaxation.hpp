@@ -62,7 +62,7 @@ class Relaxation {
     double bound;
     Sample sample;
   };
-  Elimination::NodeCosts priced(const Allowed& allowed, const std::vector<double>& prices, double cost_weight) const;
+  const Elimination::NodeCosts& priced(const Allowed& allowed, const std::vector<double>& prices, double cost_weight);
   double limits_paid(const std::vector<double>& prices) const;
   Elimination::NodeCosts marginals_of(Elimination& elimination, const Elimination::NodeCosts& costs,
                                       const std::vector<double>& prices) const;
@@ -75,6 +75,7 @@ class Relaxation {
   const ChoiceProblem& problem_;
   ChoiceProblem uses_problem_;  ///< the same with costs of 0 where anything is allowed
   Elimination costs_, uses_;
+  Elimination::NodeCosts priced_;  ///< of the last evaluation: its memory is used again
   Clock::time_point deadline_;
 };
 

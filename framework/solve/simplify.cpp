@@ -167,7 +167,8 @@ class Simplifier {
     out.problem.rows.push_back(std::move(kept));
   }
 
-  /// Rows that another implies: a limit no smaller for uses that are nowhere larger. The first of equals stays.
+  /// Rows that another implies: whatever is chosen, they use at most so much more as their limit is larger. The first
+  /// of equals stays.
   static void drop_implied_rows(ChoiceProblem& problem) {
     const size_t num_nodes = problem.nodes.size();
     std::vector<std::vector<const std::vector<double>*>> uses;  // by row and node; null: none
@@ -181,14 +182,11 @@ class Simplifier {
       }
     }
     auto implies = [&](size_t q, size_t r) {
-      if (repeats[q] || repeats[r] || problem.rows[q].limit > problem.rows[r].limit) return false;
-      for (size_t v = 0; v < num_nodes; ++v) {
-        if (uses[r][v] == nullptr) continue;
-        if (uses[q][v] == nullptr) return false;
-        for (size_t k = 0; k < uses[r][v]->size(); ++k)
-          if ((*uses[r][v])[k] > (*uses[q][v])[k]) return false;
-      }
-      return true;
+      if (repeats[q] || repeats[r]) return false;
+      const double spare = problem.rows[r].limit - problem.rows[q].limit;
+      double more = 0;
+      for (size_t v = 0; v < num_nodes; ++v) more += most_more(uses[r][v], uses[q][v]);
+      return more <= spare;
     };
     std::vector<LimitRow> kept;
     for (size_t r = 0; r < problem.rows.size(); ++r) {
@@ -198,6 +196,15 @@ class Simplifier {
       if (!is_implied) kept.push_back(problem.rows[r]);
     }
     problem.rows = std::move(kept);
+  }
+
+  /// By how much the first may use more than the second, whatever is chosen; null: nothing, and the least use is 0.
+  static double most_more(const std::vector<double>* mine, const std::vector<double>* others) {
+    if (mine == nullptr) return 0;
+    double most = -kForbidden;
+    for (size_t k = 0; k < mine->size(); ++k)
+      most = std::max(most, (*mine)[k] - (others == nullptr ? 0 : (*others)[k]));
+    return most;
   }
 
   std::vector<std::vector<double>> nodes_;

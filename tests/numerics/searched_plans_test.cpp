@@ -29,7 +29,8 @@ Plan plan_at_random(const PlanCase& c, const TrainingGraph& graph, uint64_t seed
   Plan plan = plan_of(c, graph);
   plan.sharding.clear();
   const PlanMeshes meshes = meshes_of(plan);
-  const ShardingQuestion question = question_of(graph, plan, make_timetable(plan), meshes, Bytes(0));
+  const SharedFacts facts = facts_of(graph).value();
+  const ShardingQuestion question = question_of(graph, plan, make_timetable(plan), meshes, Bytes(0), *facts);
   auto problem = ShardingProblem::build(question, random_prices(seed));
   BOOST_REQUIRE_MESSAGE(problem.is_ok(), problem.status().to_string());
   SolveOptions options;

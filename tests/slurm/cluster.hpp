@@ -97,4 +97,14 @@ inline void sandbox(const std::string& command, const std::string& arguments) {
   BOOST_REQUIRE_MESSAGE(result.exit_code == 0, command << ' ' << arguments << ": " << result.output);
 }
 
+/// The suite of comm plugins, by ranks of srun: "-N4 -n8".
+inline void check_promises_of_comm(const std::string& comm, const std::string& geometry) {
+  const JobFolder job;
+  const auto result = cluster().run(job,
+                                    fmt::format("srun --mpi=pmix {} {}/bin/launched_conformance {}/comm-{}.so",
+                                                geometry, ALTIPLANO_BINARY_DIR, ALTIPLANO_TEST_PLUGIN_DIR, comm),
+                                    240);
+  BOOST_TEST(result.exit_code == 0, comm << ' ' << geometry << ": " << result.output);
+}
+
 }  // namespace altiplano::test

@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(a_job_with_an_odd_name_is_submitted_watched_and_asked_about
 
 BOOST_AUTO_TEST_CASE(a_node_that_dies_is_left_out_and_the_run_ends_as_if_nothing_had_happened) {
   const JobFolder job;
-  const std::string settings = std::string(kExactJob) + "train.max_steps=300 checkpoint.every_steps=10 ";
+  const std::string settings = std::string(kExactJob) + "train.max_steps=100 checkpoint.every_steps=10 ";
   job.launch(1, "one", settings);
   {
     const SupervisedRun run(job, "run", 3, settings);
@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(a_node_that_dies_is_left_out_and_the_run_ends_as_if_nothing
     BOOST_TEST(run.tells("nothing is heard from n3 for 4 s: it is given up"), run.story());
     BOOST_TEST(run.tells("missing: n3; 2 nodes left, going on with them"), run.story());
     BOOST_TEST(run.tells(".1: 2 ranks on 2 nodes (n1, n2), the newest checkpoint is that of step "), run.story());
-    run.check_equal("one", 300, 1e-6);
+    run.check_equal("one", 100, 1e-6);
   }
   sandbox("boot", "n3");
 }

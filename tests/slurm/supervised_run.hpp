@@ -37,15 +37,15 @@ class SupervisedRun {
   void wait_for_story(const std::string& words) const {
     wait_until([&] { return story().find(words) != std::string::npos; }, words + " in the story:\n" + story());
   }
-  /// Of the first rank, in any start.
+  /// The last one that the first rank has written down, in any start.
+  int64_t last_step() const {
+    int64_t last = 0;
+    for (const auto& line : read_metrics(job_ / run_ + "/metrics.jsonl"))
+      if (line.contains("loss")) last = line.at("step").get<int64_t>();
+    return last;
+  }
   void wait_for_step(int64_t step) const {
-    wait_until(
-        [&] {
-          for (const auto& line : read_metrics(job_ / run_ + "/metrics.jsonl"))
-            if (line.contains("loss") && line.at("step").get<int64_t>() >= step) return true;
-          return false;
-        },
-        fmt::format("step {}", step));
+    wait_until([&] { return last_step() >= step; }, fmt::format("step {}", step));
   }
   void wait_until_done() const {
     wait_for_story("all ranks agreed that the run is done: exit code 0");
@@ -66,6 +66,15 @@ class SupervisedRun {
     const double difference =
         largest_difference_of_checkpoints(job_.checkpoint(run_, steps), job_.checkpoint(undisturbed, steps));
     BOOST_TEST(difference <= allowed, run_ << ": weights differ by " << difference << "\n" << story());
+  }
+  /// The last start went on from the newest checkpoint that there was when step `seen` was over.
+  void check_repeats_little(int64_t seen, int64_t every) const {
+    const std::string words = "the newest checkpoint is that of step ", all = story();
+    const size_t at = all.rfind(words);
+    BOOST_REQUIRE_MESSAGE(at != std::string::npos, all);
+    const int64_t begin = std::atoll(all.c_str() + at + words.size());
+    BOOST_TEST(begin >= (seen - 1) / every * every, "step " << seen << " was over\n"
+                                                            << all);  // saved before the next one
   }
   bool tells(const std::string& words) const { return story().find(words) != std::string::npos; }
 

@@ -2,9 +2,11 @@
 
 #include <ucs/config/global_opts.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "framework/base/text.hpp"
 #include "plugins/comms/ucx/ucx_devices.hpp"
@@ -111,25 +113,35 @@ UcxTransport::UcxTransport(std::unique_ptr<Worker> worker, int rank, std::vector
 
 UcxTransport::~UcxTransport() {
   std::lock_guard lock(mutex_);
-  for (Peer& peer : peers_)
-    if (peer.endpoint != nullptr) close(peer.endpoint, peer.is_lost);
+  close_endpoints(/*by_force=*/false);
 }
 
 void UcxTransport::stop() {
-  for (Peer& peer : peers_)
-    if (peer.endpoint != nullptr) close(std::exchange(peer.endpoint, nullptr), /*by_force=*/true);
+  close_endpoints(/*by_force=*/true);
 }
 
-void UcxTransport::close(ucp_ep_h endpoint, bool by_force) {
-  constexpr auto kLimit = std::chrono::seconds(1);
+/// Null: nothing is left to wait for.
+void* UcxTransport::begin_close(ucp_ep_h endpoint, bool by_force) {
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
   param.flags = by_force ? UCP_EP_CLOSE_FLAG_FORCE : 0;
   void* request = ucp_ep_close_nbx(endpoint, &param);
-  if (request == nullptr || UCS_PTR_IS_ERR(request)) return;
+  return request == nullptr || UCS_PTR_IS_ERR(request) ? nullptr : request;
+}
+
+/// All at once: each end needs the peer's answer, and ranks that took one after the other would wait for each other in
+/// turn.
+void UcxTransport::close_endpoints(bool by_force) {
+  constexpr auto kLimit = std::chrono::seconds(1);
+  std::vector<void*> requests;
+  for (Peer& peer : peers_)
+    if (peer.endpoint != nullptr)
+      requests.push_back(begin_close(std::exchange(peer.endpoint, nullptr), by_force || peer.is_lost));
+  std::erase(requests, nullptr);
+  const auto is_open = [](void* request) { return ucp_request_check_status(request) == UCS_INPROGRESS; };
   const auto until = std::chrono::steady_clock::now() + kLimit;
-  while (ucp_request_check_status(request) == UCS_INPROGRESS && std::chrono::steady_clock::now() < until) progress();
-  ucp_request_free(request);
+  while (std::ranges::any_of(requests, is_open) && std::chrono::steady_clock::now() < until) progress();
+  for (void* request : requests) ucp_request_free(request);
 }
 
 Status UcxTransport::connect() {

@@ -69,7 +69,8 @@ class UcxTransport final : public network::Transport {
   };
   Result<ucp_ep_h> endpoint(int peer);
   Result<network::Request> send(int peer, uint64_t tag, const std::byte* data, size_t bytes);
-  void close(ucp_ep_h endpoint, bool by_force);
+  static void* begin_close(ucp_ep_h endpoint, bool by_force);
+  void close_endpoints(bool by_force);
   static void on_error(void* peer, ucp_ep_h endpoint, ucs_status_t status);
 
   std::mutex mutex_;

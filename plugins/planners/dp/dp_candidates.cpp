@@ -1,7 +1,10 @@
 #include "plugins/planners/dp/dp_candidates.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "framework/search/stage_program.hpp"
 #include "framework/simulate/degree_choice.hpp"
@@ -11,12 +14,17 @@ namespace altiplano {
 
 namespace {
 
-/// Sizes of microbatches tried per degrees, and the work up to which stages of unlike tensor degrees are tried.
+/// Sizes of microbatches tried per degrees before those near the best of them, and the work up to which stages of
+/// unlike tensor degrees are tried.
 constexpr size_t kMostSizes = 8;
+/// Degrees whose best is slower than the best of all by more than this are not refined.
+constexpr double kRefined = 1.15;
+/// Divisions that the search says to be slower by less may be as good.
+constexpr double kAsGood = 1.01;
 constexpr double kMostMixedWork = 2e7;
 /// Sums over layers may say more than a program takes; what does not fit after all is found out when it is planned
 /// completely.
-constexpr double kMemorySlack = 1.15;
+constexpr double kMemorySlack = 1.03;
 
 std::vector<int> divisors(int64_t number, int64_t most) {
   std::vector<int> out;
@@ -27,10 +35,21 @@ std::vector<int> divisors(int64_t number, int64_t most) {
 
 using Frontiers = std::map<int, std::vector<LayerCosts>>;  ///< by tensor degree
 
+/// A data degree and the tensor degrees that stages may have.
+struct Division {
+  int data = 1;
+  std::vector<int> tensors;
+  std::map<int64_t, double> seconds = {};  ///< by size of microbatches that was tried; infinite: does not fit
+};
+
 class Candidates {
  public:
   Candidates(const PlanRequest& request, const GraphFacts& facts)
-      : request_(request), facts_(facts), cut_bytes_(bytes_across_cuts(*request.graph, facts)) {
+      : request_(request),
+        facts_(facts),
+        cut_bytes_(bytes_across_cuts(*request.graph, facts)),
+        is_one_forward_one_backward_(request.options.get_string("schedule") == "auto" ||
+                                     request.options.get_string("schedule") == "1f1b") {
     const FixedDegrees degrees = fixed_degrees(request.options);
     data_ = degrees.data;
     tensor_ = degrees.tensor;
@@ -45,7 +64,11 @@ class Candidates {
       if ((data_ > 0 && data != data_) || request_.global_batch % data != 0) continue;
       ALTIPLANO_RETURN_IF_ERROR(add_for_data(data));
     }
+    for (Division& division : divisions_)
+      for (int64_t size : thinned(sizes_.at(division.data))) divide(division, size);
+    refine();
     std::stable_sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+    drop_repeated();
     return std::move(found_);
   }
 
@@ -58,19 +81,51 @@ class Candidates {
     if (tensor_ > 0 && tensors.empty()) tensors = {tensor_};
     const std::vector<int64_t> sizes = microbatch_sizes(data);
     if (sizes.empty()) return Status::ok();
-    Frontiers costs;
+    Frontiers& costs = costs_[data];
     for (int tensor : tensors) {
       const MeshShape mesh{{{Axis::kData, data}, {Axis::kTensor, tensor}}};
       auto of_mesh = LayerCosts::frontier(request_, facts_, mesh, sizes.front(), sizes.back());
       if (!of_mesh.is_ok()) return of_mesh.status();
       costs.emplace(tensor, std::move(*of_mesh));
     }
-    for (int64_t size : sizes) {
-      for (int tensor : tensors) divide(data, size, {tensor}, costs);
-      if (tensors.size() > 1 && mixed_work(units, 4 * tensors.size()) <= kMostMixedWork)
-        divide(data, size, tensors, costs);
-    }
+    sizes_[data] = sizes;
+    for (int tensor : tensors) divisions_.push_back({data, {tensor}});
+    if (tensors.size() > 1 && mixed_work(units, 4 * tensors.size()) <= kMostMixedWork)
+      divisions_.push_back({data, tensors});
     return Status::ok();
+  }
+
+  /// A choice among tensor degrees may end with one for all stages, which is known.
+  void drop_repeated() {
+    std::set<std::tuple<int, int64_t, std::vector<DpStage>>> known;
+    std::erase_if(found_, [&](const DpCandidate& candidate) {
+      return !known.emplace(candidate.data, candidate.microbatch, candidate.stages).second;
+    });
+  }
+
+  /// Sizes between the best that was tried and its neighbours that were, halving, until none is left: what is thinned
+  /// out may hold the largest that fits.
+  void refine() {
+    double best = std::numeric_limits<double>::infinity();
+    for (const DpCandidate& candidate : found_) best = std::min(best, candidate.seconds);
+    for (Division& division : divisions_)
+      while (const auto size = size_near_best(division, kRefined * best)) divide(division, *size);
+  }
+
+  /// Nothing: both neighbours of the best were tried, or it takes longer than `most`.
+  std::optional<int64_t> size_near_best(const Division& division, double most) const {
+    const auto best = std::ranges::min_element(division.seconds, {}, [](const auto& tried) { return tried.second; });
+    if (best == division.seconds.end() || best->second > most) return std::nullopt;
+    const std::vector<int64_t>& sizes = sizes_.at(division.data);
+    auto place = [&](int64_t size) { return std::ranges::lower_bound(sizes, size) - sizes.begin(); };
+    auto between = [&](int64_t a, int64_t b) -> std::optional<int64_t> {
+      if (place(b) - place(a) < 2) return std::nullopt;
+      return sizes[static_cast<size_t>((place(a) + place(b)) / 2)];
+    };
+    const auto larger = std::next(best);
+    if (larger != division.seconds.end())
+      if (const auto size = between(best->first, larger->first)) return size;
+    return best == division.seconds.begin() ? std::nullopt : between(std::prev(best)->first, best->first);
   }
 
   double mixed_work(int units, size_t options) const {
@@ -80,8 +135,7 @@ class Candidates {
     return layers * layers * o * stages * layers * layers * units * o;
   }
 
-  /// Samples per replica, ascending: what the job file says, or divisors of a replica's share, the small ones first to
-  /// go when many.
+  /// Samples per replica, ascending: what the job file says, or divisors of a replica's share.
   std::vector<int64_t> microbatch_sizes(int data) const {
     const int64_t share = request_.global_batch / data;
     if (request_.microbatch > 0)
@@ -93,7 +147,12 @@ class Candidates {
     for (int64_t number = 1; number <= std::min<int64_t>(share, Plan::kMostMicrobatches); ++number)
       if (share % number == 0) sizes.push_back(share / number);
     std::reverse(sizes.begin(), sizes.end());
-    while (sizes.size() > kMostSizes) {  // thin out evenly, the ends stay
+    return sizes;
+  }
+
+  /// Evenly; the ends stay.
+  static std::vector<int64_t> thinned(std::vector<int64_t> sizes) {
+    while (sizes.size() > kMostSizes) {
       std::vector<int64_t> fewer;
       for (size_t i = 0; i < sizes.size(); ++i)
         if (i % 2 == 0 || i + 1 == sizes.size()) fewer.push_back(sizes[i]);
@@ -102,9 +161,24 @@ class Candidates {
     return sizes;
   }
 
-  int in_flight(int microbatches, int stages_left) const {
-    const std::string schedule = request_.options.get_string("schedule");
-    return schedule == "auto" || schedule == "1f1b" ? std::min(microbatches, stages_left) : microbatches;
+  /// Of stages that run these layers, the most that may be left for the memory to suffice; 0: it never does. One whose
+  /// microbatches are all in flight has no more with further stages.
+  int most_left(const LayerCosts& costs, int first, int end, int64_t size, int microbatches) const {
+    const double limit = kMemorySlack * static_cast<double>(request_.memory_per_rank.value);
+    auto fits = [&](int in_flight) { return costs.bytes(first, end, size, in_flight) <= limit; };
+    if (fits(microbatches)) return std::numeric_limits<int>::max();
+    if (!is_one_forward_one_backward_) return 0;
+    int least = 0, most = std::min(microbatches, num_layers() + 1);  // so many fit; so many do not or are not asked for
+    while (most - least > 1) (fits((least + most) / 2) ? least : most) = (least + most) / 2;
+    return least;
+  }
+
+  int num_layers() const { return static_cast<int>(request_.graph->graph.layers().size()); }
+
+  void divide(Division& division, int64_t size) {
+    const auto before = found_.size();
+    divide(division.data, size, division.tensors, costs_.at(division.data));
+    division.seconds[size] = found_.size() > before ? found_.back().seconds : std::numeric_limits<double>::infinity();
   }
 
   void divide(int data, int64_t size, const std::vector<int>& tensors, const Frontiers& costs) {
@@ -115,6 +189,7 @@ class Candidates {
     question.microbatches = static_cast<int>(request_.global_batch / data / size);
     question.most_stages = pipeline_ > 0 ? pipeline_ : question.devices;
     question.least_stages = std::max(1, pipeline_);
+    question.holds_back = is_one_forward_one_backward_;
     std::vector<int> tensor_of;  // by option: a tensor degree and a point of its frontier
     std::vector<const LayerCosts*> costs_of;
     for (int tensor : tensors)
@@ -124,15 +199,26 @@ class Candidates {
         costs_of.push_back(&point);
       }
     question.cuts = cut_seconds(request_, cut_bytes_, {{{Axis::kData, data}, {Axis::kTensor, tensors.back()}}}, size);
-    const double limit = kMemorySlack * static_cast<double>(request_.memory_per_rank.value);
-    question.price = [&](int first, int end, int option, int left) -> std::optional<StagePrice> {
+    question.price = [&](int first, int end, int option) -> std::optional<StagePrice> {
       const LayerCosts& of = *costs_of[static_cast<size_t>(option)];
-      if (of.bytes(first, end, size, in_flight(question.microbatches, left)) > limit) return std::nullopt;
-      return StagePrice{of.microbatch_seconds(first, end, size), of.step_seconds(first, end)};
+      return StagePrice{of.microbatch_seconds(first, end, size), of.step_seconds(first, end),
+                        most_left(of, first, end, size, question.microbatches)};
     };
     if (units % unit != 0 || question.least_stages > std::min(question.layers, question.devices)) return;
     if (request_.options.has("pipeline.split")) return take_split(data, size, tensor_of, question);
-    if (auto answer = divide_into_stages(question)) take(data, size, tensor_of, *answer);
+    if (auto answer = divide_into_stages(question)) take_both(data, size, tensor_of, *answer, question);
+  }
+
+  /// Where microbatches wait for the way there and back, stages may be uneven at no cost, by the sums at least; the
+  /// most even division is a candidate too where it is as good.
+  void take_both(int data, int64_t size, const std::vector<int>& tensor_of, const StageAnswer& answer,
+                 StageQuestion question) {
+    question.holds_back = false;
+    auto even = divide_into_stages(question);
+    question.holds_back = is_one_forward_one_backward_;
+    const auto seconds = even ? seconds_of(question, even->stages) : std::nullopt;
+    if (seconds && *seconds <= kAsGood * answer.seconds) take(data, size, tensor_of, {even->stages, *seconds});
+    take(data, size, tensor_of, answer);
   }
 
   void take(int data, int64_t size, const std::vector<int>& tensor_of, const StageAnswer& answer) {
@@ -165,6 +251,10 @@ class Candidates {
   const GraphFacts& facts_;
   std::vector<double> cut_bytes_;
   int data_ = 0, tensor_ = 0, pipeline_ = 0;
+  const bool is_one_forward_one_backward_;
+  std::map<int, Frontiers> costs_;             // by data degree
+  std::map<int, std::vector<int64_t>> sizes_;  // of microbatches, by data degree
+  std::vector<Division> divisions_;
   std::vector<DpCandidate> found_;
 };
 

@@ -11,6 +11,7 @@ namespace altiplano {
 struct DpStage {
   int first = 0, end = 0;  ///< layers
   int tensor = 1;
+  auto operator<=>(const DpStage&) const = default;
 };
 struct DpCandidate {
   int data = 1;

@@ -37,7 +37,7 @@ Result<std::vector<LayerShares>> shares_at(const PlanRequest& request, const Gra
   question.facts = &facts;
   question.meshes = {mesh};
   question.mesh_of_layer.assign(request.graph->graph.layers().size(), 0);
-  question.layer_class = classes_of_layers(*request.graph, question.mesh_of_layer);
+  question.layer_class = classes_of_layers(facts.layer_signatures, question.mesh_of_layer);
   question.block_batch = size * mesh.degree(Axis::kData);
   question.microbatch_weight =
       static_cast<double>(std::max<int64_t>(1, request.global_batch / mesh.degree(Axis::kData) / size));

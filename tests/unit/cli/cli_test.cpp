@@ -169,6 +169,7 @@ BOOST_AUTO_TEST_CASE(what_slurm_could_not_take_is_refused_before_it_is_asked) {
   for (const auto& [setting, message] : std::vector<std::pair<std::string, std::string>>{
            {"slurm.time=soon", "--set slurm.time: got soon, expected a time such as 90 (minutes)"},
            {"slurm.min_nodes=4", "--set slurm.min_nodes: 4 is more than slurm.nodes 1; at most 1"},
+           {"slurm.stall_seconds=5", "--set slurm.stall_seconds: 5 is no more than slurm.heartbeat_seconds 10"},
            {"slurm.nods=4", "--set slurm.nods: unknown key; did you mean nodes?"}}) {
     const auto result = run_altiplano("submit " + kJob + " --dry-run --set " + setting);
     BOOST_TEST(result.exit_code == 2, result.output);

@@ -27,7 +27,7 @@ AgentRequest agent_of(const HeartbeatServer& server, const std::string& secret =
   AgentRequest request;
   request.address = server.address();
   request.secret = secret;
-  request.host = "n7";
+  request.name = "n7";
   request.interval = 20ms;
   request.deadline = 60s;
   return request;
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(a_supervisor_that_answers_no_more_is_silent_to_its_agents_a
   socklen_t length = sizeof(address);
   BOOST_REQUIRE(bind(listener, reinterpret_cast<sockaddr*>(&address), length) == 0 && listen(listener, 1) == 0);
   getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length);
-  AgentRequest request{fmt::format("127.0.0.1:{}", ntohs(address.sin_port)), "s3cret", "n7", 20ms, 200ms};
+  AgentRequest request{fmt::format("127.0.0.1:{}", ntohs(address.sin_port)), "s3cret", "n7", 20ms, 200ms, {}, -1};
   BOOST_TEST((send_heartbeats(request) == AgentEnd::kSilent));
   close(listener);
   BOOST_TEST((send_heartbeats(request) == AgentEnd::kClosed));

@@ -86,4 +86,25 @@ BOOST_AUTO_TEST_CASE(a_job_that_was_asked_to_stop_starts_nothing_more) {
   BOOST_TEST(decision.exit_code == 75);
 }
 
+BOOST_AUTO_TEST_CASE(a_start_that_was_ended_for_a_rank_begins_again_and_says_for_which) {
+  StartEnd end = ended(137);
+  end.ended_for = "rank 1 on n2 does nothing for 10 s in step 47";
+  const Decision again = decide_after(kLimits, end, kAllocated, kUsed, 0);
+  BOOST_TEST((again.move == NextMove::kRestart));
+  BOOST_TEST(again.restarts == 1);
+  BOOST_TEST(again.reason == "no rank's node is missing, rank 1 on n2 does nothing for 10 s in step 47");
+  end.lost = {"n2"};
+  BOOST_TEST(decide_after(kLimits, end, kAllocated, kUsed, 0).reason == "missing: n2");
+}
+
+BOOST_AUTO_TEST_CASE(without_nodes_or_when_asked_to_stop_no_start_is_tried) {
+  BOOST_TEST(!decide_before(kUsed, false).has_value());
+  for (const auto& none : {decide_before({}, false), decide_before(kUsed, true)}) {
+    BOOST_REQUIRE(none.has_value());
+    BOOST_TEST((none->move == NextMove::kRequeue));
+    BOOST_TEST(none->exit_code == 75);
+  }
+  BOOST_TEST(decide_before({}, true)->reason == "too few nodes are left");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

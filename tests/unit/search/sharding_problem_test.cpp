@@ -34,6 +34,7 @@ Plan plan_on(const TrainingGraph& graph, Degrees degrees) {
 
 struct Built {
   PlanMeshes meshes;
+  SharedFacts facts;
   ShardingQuestion question;
   ShardingProblem problem;
 };
@@ -42,7 +43,8 @@ Built build(const TrainingGraph& graph, const Plan& plan, Bytes memory) {
   static const Cluster cluster = test_cluster(8);
   Built built;
   built.meshes = meshes_of(plan);
-  built.question = question_of(graph, plan, make_timetable(plan), built.meshes, memory);
+  built.facts = facts_of(graph).value();
+  built.question = question_of(graph, plan, make_timetable(plan), built.meshes, memory, *built.facts);
   auto problem =
       ShardingProblem::build(built.question, cluster_prices(cluster, built.meshes.meshes, built.meshes.devices));
   BOOST_REQUIRE_MESSAGE(problem.is_ok(), problem.status().to_string());
