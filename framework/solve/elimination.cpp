@@ -11,6 +11,12 @@ void add_column(const double* from, size_t size, double* to) {
   for (size_t k = 0; k < size; ++k) to[k] += from[k];
 }
 
+double least_sum(const double* a, const double* b, size_t size) {
+  double least = a[0] + b[0];
+  for (size_t k = 1; k < size; ++k) least = std::min(least, a[k] + b[k]);
+  return least;
+}
+
 }  // namespace
 
 /// A factor not yet summed up, and the nodes it depends on, last fastest.
@@ -241,13 +247,17 @@ void Elimination::send_message(size_t b, const NodeCosts& costs, std::vector<dou
   std::vector<double> base(size);
   Odometer rows(bucket, problem_, bucket.scope.size() - 1);
   for (size_t begin = 0; begin < message.size(); begin += to_index(row)) {
-    std::fill(base.begin(), base.end(), 0.0);
+    for (double& sum : base) sum = 0;
     for (size_t f : fixed) add_column(data[f] + rows.offset(f), size, base.data());
     for (int i = 0; i < row; ++i) {
-      std::copy_n(base.data(), size, column.data());
-      for (size_t f : moving)
-        add_column(data[f] + rows.offset(f) + i * bucket.factors[f].strides.back(), size, column.data());
-      message[begin + to_index(i)] = *std::min_element(column.begin(), column.end());
+      auto at = [&](size_t f) { return data[f] + rows.offset(f) + i * bucket.factors[f].strides.back(); };
+      const double* sums = base.data();
+      for (size_t m = 0; m + 1 < moving.size(); ++m) {
+        const double* const from = at(moving[m]);
+        for (size_t k = 0; k < size; ++k) column[k] = sums[k] + from[k];
+        sums = column.data();
+      }
+      message[begin + to_index(i)] = least_sum(sums, at(moving.back()), size);
     }
     rows.next();
   }

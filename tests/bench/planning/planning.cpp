@@ -1,8 +1,10 @@
-// Prints how long the planners' solver takes on graphs like those of sharding problems: nodes of 8 to 12 choices, costs
-// along edges, without and with one row for memory. One line per problem; the last column compares with CBC where asked
-// for.
+// Prints how long planning takes: of published models from job file to proved plan, by depth and by kinds of layers;
+// then what the planners' solver takes on graphs like those of sharding problems: nodes of 8 to 12 choices, costs along
+// edges, without and with one row for memory. One line per problem; the last column compares with CBC where asked for.
 //
-//   planning [--cbc SECONDS] [nodes...]      nodes: 50 100 200 400 800 by default
+//   planning [--models | --depths | --solver] [--cbc SECONDS] [nodes...]
+//
+// All by default; nodes: 50 100 200 400 800.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -11,6 +13,7 @@
 
 #include "framework/base/console.hpp"
 #include "framework/solve/solve.hpp"
+#include "tests/bench/planning/models.hpp"
 #include "tests/support/choice_problems.hpp"
 
 namespace {
@@ -57,13 +60,19 @@ void print_line(const char* graph, int nodes, int rows, uint64_t seed, double cb
 int main(int argc, char** argv) {
   double cbc_seconds = 0;
   std::vector<int> sizes;
+  std::string only;
   for (int i = 1; i < argc; ++i) {
     if (std::string(argv[i]) == "--cbc" && i + 1 < argc)
       cbc_seconds = std::atof(argv[++i]);
+    else if (std::string(argv[i]).starts_with("--"))
+      only = argv[i];
     else
       sizes.push_back(std::max(2, std::atoi(argv[i])));
   }
   if (sizes.empty()) sizes = {50, 100, 200, 400, 800};
+  if (only.empty() || only == "--models") bench::print_models();
+  if (only.empty() || only == "--depths") bench::print_depths();
+  if (!only.empty() && only != "--solver") return 0;
   for (int rows : {0, 1, 4})
     for (const char* graph : {"chain", "transformer", "random"})
       for (int nodes : sizes) print_line(graph, nodes, rows, 1, cbc_seconds);

@@ -141,7 +141,7 @@ void check_contains(const std::string& text, const std::vector<std::string>& par
 
 BOOST_AUTO_TEST_CASE(explain_says_what_the_runner_up_loses_and_what_has_no_room) {
   FreeJob job;
-  const auto dp = job.run("plan", "-n 8 --set parallel.planner=dp --explain");
+  const auto dp = job.run("plan", "-n 8 --set parallel.planner=dp --set memory.per_rank=17MiB --explain");
   BOOST_TEST(dp.exit_code == 0);
   check_contains(dp.output, {"\nwhy       the fastest of ", " plans considered by planner/dp\nrunner-up ", " ms (+",
                              "), computing ", ", exposed communication ", ", bubble ", "; fullest rank ",
@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(explain_says_what_the_runner_up_loses_and_what_has_no_room)
 
 BOOST_AUTO_TEST_CASE(top_lists_what_the_planner_considered_fastest_first_and_marks_the_chosen_one) {
   FreeJob job;
-  const auto all = job.run("plan", "-n 8 --set parallel.planner=dp --top 100");
+  const auto all = job.run("plan", "-n 8 --set parallel.planner=dp --set memory.per_rank=17MiB --top 100");
   BOOST_TEST(all.exit_code == 0);
   check_contains(all.output, {"  <- chosen\n", "  (does not fit)\n", " plans considered by planner/dp\n"});
   BOOST_TEST(contains(all.output.substr(0, all.output.find("\n   2 ")), "<- chosen"), all.output);
