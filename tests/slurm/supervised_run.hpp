@@ -47,10 +47,8 @@ class SupervisedRun {
   void wait_for_step(int64_t step) const {
     wait_until([&] { return last_step() >= step; }, fmt::format("step {}", step));
   }
-  void wait_until_done() const {
-    wait_for_story("all ranks agreed that the run is done: exit code 0");
-    wait_until_gone();
-  }
+  /// The supervisor's last words; Slurm itself may wait for a dead node's answer for half a minute more.
+  void wait_until_done() const { wait_for_story("all ranks agreed that the run is done: exit code 0"); }
   void wait_until_gone() const {
     wait_until([&] { return trim(cluster().run(job_, "squeue -h -j " + id_).output).empty(); }, "the end of the job");
   }
