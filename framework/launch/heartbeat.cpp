@@ -366,17 +366,32 @@ int connect_within(const sockaddr_in& address, std::chrono::milliseconds limit) 
   return -1;
 }
 
+/// The end that this means; nothing: it goes on.
+std::optional<AgentEnd> end_of(const Heard& heard) {
+  if (heard.line.empty()) return heard.trouble;
+  if (heard.line == "BYE") return AgentEnd::kGoodbye;
+  if (heard.line == "NO") return AgentEnd::kRefused;
+  if (heard.line == "END") return AgentEnd::kOver;
+  return std::nullopt;
+}
+
+/// Between two beats, too, the supervisor may say that the end has come.
+std::optional<AgentEnd> listen_until(int socket, int stop, std::string& input, BeatClock::time_point until) {
+  for (;;) {
+    const Heard heard = hear_line(socket, stop, input, until);
+    if (heard.line.empty() && heard.trouble == AgentEnd::kSilent) return std::nullopt;
+    if (const auto end = end_of(heard)) return end;
+  }
+}
+
 AgentEnd beat(int socket, const AgentRequest& request) {
   std::string input, say = fmt::format("HELLO {} {}", request.secret, request.name);
   for (BeatClock::time_point next = BeatClock::now();;) {
     next += request.interval;
     send_line(socket, say);  // what cannot be sent is not answered
-    const Heard heard = hear_line(socket, request.stop, input, BeatClock::now() + request.deadline);
-    if (heard.line.empty()) return heard.trouble;
-    if (heard.line == "BYE") return AgentEnd::kGoodbye;
-    if (heard.line == "NO") return AgentEnd::kRefused;
-    if (heard.line == "END") return AgentEnd::kOver;
-    if (!rest(-1, request.stop, next)) return AgentEnd::kStopped;
+    if (const auto end = end_of(hear_line(socket, request.stop, input, BeatClock::now() + request.deadline)))
+      return *end;
+    if (const auto end = listen_until(socket, request.stop, input, next)) return *end;
     const std::string word = request.word ? request.word() : std::string();
     say = word.empty() ? "BEAT" : "BEAT " + word;
   }

@@ -299,27 +299,6 @@ srun --mpi=pmix -N4 --ntasks-per-node=2 $ALTIPLANO doctor --comm --out comm.yaml
   BOOST_TEST(mentions(assumed, note), assumed.output);
 }
 
-BOOST_AUTO_TEST_CASE(the_example_script_runs_as_it_stands_and_saves_requeues_and_goes_on_when_it_is_signalled) {
-  const JobFolder job;
-  namespace fs = std::filesystem;
-  const fs::path source = ALTIPLANO_SOURCE_DIR;
-  for (const char* folder : {"jobs", "configs/jobs", "data"}) fs::create_directories(job / folder);
-  for (const char* file : {"jobs/train_gpt.sbatch", "configs/jobs/quickstart.yaml"})
-    fs::copy_file(source / file, job / file);
-  fs::copy_file(job / "text.h5", job / "data/kjv.h5");
-  const auto submitted = cluster().run(job,
-                                       "sbatch --parsable jobs/train_gpt.sbatch --set train.max_steps=1000000 --set "
-                                       "lr_scheduler.decay_steps=1000 --set train.validate_every=0");
-  BOOST_REQUIRE_MESSAGE(submitted.exit_code == 0, submitted.output);
-  const std::string id = trim(submitted.output), log = job / ("train-gpt-" + id + ".log");
-  wait_for_log(log, "step:  ");
-  (void)cluster().run(job, "scancel --signal=USR1 " + id);
-  wait_for_log(log, "stopped   after step ");
-  wait_for_log(log, "resumed   from step ");
-  (void)cluster().run(job, "scancel " + id);
-  wait_until([&] { return trim(cluster().run(job, "squeue -h -j " + id).output).empty(); }, "the end of the job");
-}
-
 // As many on each host, and more on the first; more ranks than this are in the long suite.
 BOOST_AUTO_TEST_CASE(comm_mpi_and_comm_ucx_keep_their_promises_between_hosts) {
   for (const char* comm : {"mpi", "ucx"})

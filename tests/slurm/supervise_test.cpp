@@ -62,8 +62,9 @@ BOOST_AUTO_TEST_CASE(a_node_that_dies_is_left_out_and_the_run_ends_as_if_nothing
   sandbox("boot", "n3");
 }
 
-// Each as a person sends it off in the repository's folder.
-BOOST_AUTO_TEST_CASE(the_example_scripts_run_as_they_stand) {
+// Each as a person sends it off in the repository's folder, all at once: while the one that is signalled waits in the
+// queue again, the others run.
+BOOST_AUTO_TEST_CASE(the_example_scripts_run_as_they_stand_and_a_signalled_one_saves_requeues_and_goes_on) {
   const JobFolder job;
   namespace fs = std::filesystem;
   const fs::path source = ALTIPLANO_SOURCE_DIR;
@@ -72,18 +73,26 @@ BOOST_AUTO_TEST_CASE(the_example_scripts_run_as_they_stand) {
   fs::copy_file(source / "configs/jobs/quickstart.yaml", job / "configs/jobs/quickstart.yaml");
   fs::copy_file(job / "text.h5", job / "data/kjv.h5");
   const std::string few = " --set train.max_steps=2 --set lr_scheduler.warmup_steps=1 --set train.validate_every=0\n";
-  std::string all;
+  std::string all =
+      "sbatch --parsable jobs/train_gpt.sbatch --set train.max_steps=1000000 --set lr_scheduler.decay_steps=1000 --set "
+      "train.validate_every=0\n";
   for (const char* script : {"single_node", "four_nodes", "array"})
     all += fmt::format("sbatch --parsable jobs/{}.sbatch{}", script, few);
   all += "LINKS=2 sbatch --parsable jobs/chain.sbatch" + few;
   const auto submitted = cluster().run(job, all);
   BOOST_REQUIRE_MESSAGE(submitted.exit_code == 0, submitted.output);
   const auto ids = split(trim(submitted.output), '\n');
-  BOOST_REQUIRE(ids.size() == 4u);
-  for (const auto& log : {"single-node-" + ids[0], "four-nodes-" + ids[1], "array-" + ids[2] + "-0",
-                          "array-" + ids[2] + "-1", "array-" + ids[2] + "-2", "chain-" + ids[3]})
+  BOOST_REQUIRE(ids.size() == 5u);
+  const std::string signalled = job / ("train-gpt-" + ids[0] + ".log");
+  wait_for_log(signalled, "step:  ");
+  (void)cluster().run(job, "scancel --signal=USR1 " + ids[0]);
+  wait_for_log(signalled, "stopped   after step ");
+  for (const auto& log : {"single-node-" + ids[1], "four-nodes-" + ids[2], "array-" + ids[3] + "-0",
+                          "array-" + ids[3] + "-1", "array-" + ids[3] + "-2", "chain-" + ids[4]})
     wait_for_log(job / log + ".log", "\ndone      2 steps");
   wait_for_log(job / "runs/four-nodes/story.log", "all ranks agreed that the run is done: exit code 0");
+  wait_for_log(signalled, "resumed   from step ");
+  (void)cluster().run(job, "scancel " + ids[0]);
   wait_until([&] { return trim(cluster().run(job, "squeue -h").output).empty(); }, "the end of all jobs");
 }
 

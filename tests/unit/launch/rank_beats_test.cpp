@@ -83,6 +83,19 @@ BOOST_AUTO_TEST_CASE(ranks_of_a_start_that_is_over_hear_so_and_those_that_come_b
   wait_for_ends(2);
 }
 
+BOOST_AUTO_TEST_CASE(the_end_is_heard_long_before_the_next_beat) {
+  auto server = listening_for_ranks();
+  auto report = RankReport::open("", RankId(3), 4);
+  RankEnvironment environment = rank_three_of(*server);
+  environment.beat_interval = 1h;
+  std::atomic<bool> is_over = false;
+  const auto beats = RankBeats::start(environment, "n2", *report, [&] { is_over = true; });
+  std::this_thread::sleep_for(50ms);  // there, or still to come
+  server->end_ranks(kStart);
+  for (int i = 0; i < 6000 && !is_over; ++i) std::this_thread::sleep_for(10ms);
+  BOOST_TEST(is_over);
+}
+
 BOOST_AUTO_TEST_CASE(without_a_supervisor_nothing_is_said) {
   const RankReport report;
   BOOST_TEST((RankBeats::start(RankEnvironment{}, "n2", report) == nullptr));
