@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(validate_and_estimate_say_what_would_run) {
   BOOST_TEST(contains(alone.output, "; 1 program with "), alone.output);
   auto estimate = job.altiplano("estimate -n 4 -c job.yaml --set train.micro_batch_size=1");
   BOOST_TEST(estimate.exit_code == 0, estimate.output);
-  BOOST_TEST(has(estimate.output, "memory    fits: yes ("), estimate.output);
+  BOOST_TEST(contains(estimate.output, "memory    fits: yes ("), estimate.output);
   for (const char* word : {"weights", "optimizer", "activations", "peak", "tokens/s"})
     BOOST_TEST(contains(estimate.output, word), estimate.output);
   BOOST_TEST(!std::filesystem::exists(job / "runs"));
