@@ -87,8 +87,8 @@ class Solver {
     return cbc;
   }
 
-  /// A little more than the search prunes by, for rounding.
-  double allowed_gap() const { return std::max(options_.gap * (1 + 1e-9), 1e-9); }
+  /// A little more than the search prunes by: sums of costs are rounded by some 1e-16 of themselves.
+  double allowed_gap() const { return std::max(options_.gap + 1e-14, 1e-9); }
 
   bool is_closed(const SearchOutcome& outcome) const {
     if (outcome.value == kForbidden) return outcome.bound == kForbidden;
