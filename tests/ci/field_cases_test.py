@@ -8,7 +8,7 @@ root = Path(__file__).resolve().parents[2]
 tests = {m for f in (root / "tests").rglob("*_test.cpp") for m in re.findall(r"BOOST_AUTO_TEST_CASE\((\w+)\)", f.read_text())}
 # Rows of the tables of refusals are tests too, named as their runner names them.
 tests |= {n.replace(" ", "_").replace("/", "_") for f in (root / "tests/refusals").glob("*.yaml") for n in re.findall(r"^  - name: (.*)$", f.read_text(), re.M)}
-SUITES = ("conformance", "golden", "integration", "numerics", "property", "refusals", "slow", "slurm")
+SUITES = ("conformance", "golden", "integration", "numerics", "property", "refusals", "slow", "slurm", "slurm_long")
 errors = []
 rows = [line.split("|") for line in (root / "docs/field-cases.md").read_text().splitlines() if re.match(r"\| [A-Z]\d\d \|", line)]
 for row in rows:

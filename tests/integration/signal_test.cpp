@@ -19,7 +19,7 @@ const std::string kPlan = degrees_text(2, 2, 1);
 const std::string kEndless = kPlan + "train.max_steps=1000000 ";
 constexpr int kSaved = 75;
 
-std::string up_to(int64_t step) {
+std::string four_ranks_up_to(int64_t step) {
   return kPlan + "train.max_steps=" + std::to_string(step) + " ";
 }
 
@@ -42,8 +42,8 @@ std::string last_line(std::string text) {
 void check_goes_on(const JobFolder& job, const std::string& run) {
   int64_t saved = steps_done(job, run), end = saved + 2;
   BOOST_TEST(std::filesystem::exists(job.checkpoint(run, saved) + "/manifest.json"));
-  job.launch(4, run, up_to(end), "--resume must");
-  job.launch(4, run + "-whole", up_to(end));
+  job.launch(4, run, four_ranks_up_to(end), "--resume must");
+  job.launch(4, run + "-whole", four_ranks_up_to(end));
   auto steps = read_steps(job / run + "/metrics.jsonl"),
        expected = read_steps(job / (run + "-whole") + "/metrics.jsonl");
   BOOST_TEST(steps.size() == static_cast<size_t>(end));
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(a_file_system_without_locks_is_told_and_trains_and_resumes)
     const std::string name = "errno" + std::to_string(error);
     const std::string environment = fault_environment({.directory = job.path(), .no_locks = error});
     for (int64_t step : {2, 4}) {
-      BackgroundRun run(job, job.launch_arguments(4, name, up_to(step)), name, environment);
+      BackgroundRun run(job, job.launch_arguments(4, name, four_ranks_up_to(step)), name, environment);
       BOOST_TEST(run.wait() == 0, run.output());
       BOOST_TEST(contains(run.output(), "note: " + name + "/lock: the file system has no locks ("), run.output());
     }
@@ -155,7 +155,7 @@ BOOST_AUTO_TEST_CASE(a_run_saves_and_ends_by_itself_before_its_time_is_over_and_
     BOOST_TEST(contains(run.output(), "stopped   after step " + last), run.output());
     check_goes_on(job, name);
   }
-  BackgroundRun run(job, job.launch_arguments(4, "none", up_to(4) + "train.time_limit=none"), "none", soon);
+  BackgroundRun run(job, job.launch_arguments(4, "none", four_ranks_up_to(4) + "train.time_limit=none"), "none", soon);
   BOOST_TEST(run.wait() == 0, run.output());
   const auto alone = job.altiplano(
       "train -c job.yaml --set run.dir=alone --set train.max_steps=1000000 "
@@ -175,8 +175,8 @@ BOOST_AUTO_TEST_CASE(a_killed_launcher_takes_its_ranks_along_and_each_step_stand
     wait_until([&] { return kill(rank, 0) != 0; }, "rank 1 ends with its launcher");
   }
   int64_t end = steps_done(job, "run") + 3;
-  job.launch(4, "run", up_to(end), "--resume must");
-  job.launch(4, "whole", up_to(end));
+  job.launch(4, "run", four_ranks_up_to(end), "--resume must");
+  job.launch(4, "whole", four_ranks_up_to(end));
   auto lines = read_metrics(job / "run/metrics.jsonl");
   BOOST_REQUIRE(lines.size() == static_cast<size_t>(end));
   for (size_t i = 0; i < lines.size(); ++i) BOOST_TEST(lines[i]["step"] == i + 1);

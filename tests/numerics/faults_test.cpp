@@ -9,7 +9,7 @@ namespace altiplano::test {
 
 namespace {
 
-PlanCase case_of(int data, int tensor, int pipeline, int zero, const std::string& schedule = "1f1b") {
+PlanCase faulty_case(int data, int tensor, int pipeline, int zero, const std::string& schedule = "1f1b") {
   PlanCase c;
   c.degrees = {data, tensor, pipeline};
   c.zero = zero;
@@ -63,7 +63,7 @@ const std::string kWeight = "block.3.mlp.up.weight";
 BOOST_AUTO_TEST_SUITE(seeded_faults)
 
 BOOST_AUTO_TEST_CASE(without_a_fault_nothing_is_noticed) {
-  for (const PlanCase& c : {case_of(1, 2, 1, 0), case_of(2, 1, 1, 0), case_of(1, 1, 2, 0, "gpipe")}) {
+  for (const PlanCase& c : {faulty_case(1, 2, 1, 0), faulty_case(2, 1, 1, 0), faulty_case(1, 1, 2, 0, "gpipe")}) {
     TrainOptions options;
     options.steps = 3;
     check_invariant(c, options);
@@ -71,12 +71,12 @@ BOOST_AUTO_TEST_CASE(without_a_fault_nothing_is_noticed) {
 }
 
 BOOST_AUTO_TEST_CASE(a_dropped_all_reduce_of_an_activation_is_noticed) {
-  BOOST_TEST(noticed(case_of(1, 2, 1, 0),
+  BOOST_TEST(noticed(faulty_case(1, 2, 1, 0),
                      [](Program& p) { return drop_all_reduce(block_named(p, "F"), "all_reduce block.3"); }) != "");
 }
 
 BOOST_AUTO_TEST_CASE(a_dropped_all_reduce_of_gradients_is_noticed) {
-  BOOST_TEST(noticed(case_of(2, 1, 1, 0),
+  BOOST_TEST(noticed(faulty_case(2, 1, 1, 0),
                      [](Program& p) { return drop_all_reduce(block_named(p, "U"), "all_reduce bucket"); }) != "");
 }
 
@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(a_norm_counted_twice_is_noticed) {
     insert(block, static_cast<size_t>(at) + 1, again);
     return true;
   };
-  BOOST_TEST(noticed(case_of(2, 1, 1, 0), twice) != "");
+  BOOST_TEST(noticed(faulty_case(2, 1, 1, 0), twice) != "");
 }
 
 BOOST_AUTO_TEST_CASE(swapped_microbatches_are_noticed) {
@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(swapped_microbatches_are_noticed) {
     std::swap(backward.at(0)->stash_slot, backward.at(1)->stash_slot);
     return true;
   };
-  BOOST_TEST(noticed(case_of(1, 1, 2, 0, "gpipe"), swap) != "");
+  BOOST_TEST(noticed(faulty_case(1, 1, 2, 0, "gpipe"), swap) != "");
 }
 
 BOOST_AUTO_TEST_CASE(one_percent_of_one_gradient_is_noticed) {
@@ -113,15 +113,15 @@ BOOST_AUTO_TEST_CASE(one_percent_of_one_gradient_is_noticed) {
     insert(block_named(p, "U"), 0, scaled(p, *gradient, 1.01));
     return true;
   };
-  BOOST_TEST(noticed(case_of(2, 1, 1, 0), scale) != "");
-  BOOST_TEST(noticed(case_of(1, 2, 2, 0), scale) != "");
+  BOOST_TEST(noticed(faulty_case(2, 1, 1, 0), scale) != "");
+  BOOST_TEST(noticed(faulty_case(1, 2, 2, 0), scale) != "");
 }
 
 BOOST_AUTO_TEST_CASE(a_stale_tied_copy_is_noticed) {
   auto stale = [](Program& p) {
     return p.stage == StageId(1) && drop_copy(block_named(p, "U"), "place embedding.token.weight");
   };
-  std::string off = noticed(case_of(1, 1, 2, 0), stale);
+  std::string off = noticed(faulty_case(1, 1, 2, 0), stale);
   BOOST_TEST(off.find("ranks do not agree on embedding.token.weight") != std::string::npos, off);
 }
 
@@ -129,12 +129,12 @@ BOOST_AUTO_TEST_CASE(a_tied_gradient_that_is_not_added_is_noticed) {
   auto lost = [](Program& p) {
     return p.stage == StageId(0) && drop_copy(block_named(p, "U"), "add embedding.token.weight");
   };
-  BOOST_TEST(noticed(case_of(1, 1, 2, 0), lost) != "");
+  BOOST_TEST(noticed(faulty_case(1, 1, 2, 0), lost) != "");
 }
 
 BOOST_AUTO_TEST_CASE(an_update_gathered_from_the_wrong_place_is_noticed) {
   auto stale = [](Program& p) { return p.rank == RankId(1) && drop_copy(block_named(p, "U"), "unpack " + kWeight); };
-  BOOST_TEST(noticed(case_of(2, 1, 1, 1), stale) != "");
+  BOOST_TEST(noticed(faulty_case(2, 1, 1, 1), stale) != "");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -49,7 +49,7 @@ bool is_legal(const Row& row) {
          (d.pipeline > 1 || row[kSchedule] == 0);
 }
 
-PlanCase case_of(const Row& row) {
+PlanCase case_of_row(const Row& row) {
   PlanCase c;
   c.degrees = degrees_of(row);
   c.microbatch = 24 / c.degrees.data / kMicrobatchCounts[level(row, kMicrobatches)];
@@ -69,7 +69,7 @@ std::vector<PlanCase> cover() {
   levels[kMicrobatches] = static_cast<int>(kMicrobatchCounts.size());
   levels[kZero] = Plan::kMostZero + 1;
   std::vector<PlanCase> cases;
-  for (const Row& row : pairwise_cover(levels, is_legal)) cases.push_back(case_of(row));
+  for (const Row& row : pairwise_cover(levels, is_legal)) cases.push_back(case_of_row(row));
   return cases;
 }
 

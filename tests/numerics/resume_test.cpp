@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kHalf = 2;
 
-PlanCase case_of(int data, int tensor, int pipeline, int zero, const std::string& optimizer = "adamw") {
+PlanCase resumed_case(int data, int tensor, int pipeline, int zero, const std::string& optimizer = "adamw") {
   PlanCase c;
   c.degrees = {data, tensor, pipeline};
   c.zero = zero;
@@ -46,7 +46,8 @@ void check_resumed(const PlanCase& before, const PlanCase& after) {
 BOOST_AUTO_TEST_SUITE(resume)
 
 BOOST_AUTO_TEST_CASE(the_same_plan_goes_on_with_the_same_bits) {
-  for (const PlanCase& c : {case_of(1, 1, 1, 0), case_of(2, 2, 1, 1), case_of(1, 2, 2, 0), case_of(2, 1, 2, 1)}) {
+  for (const PlanCase& c :
+       {resumed_case(1, 1, 1, 0), resumed_case(2, 2, 1, 1), resumed_case(1, 2, 2, 0), resumed_case(2, 1, 2, 1)}) {
     TrainOptions whole;
     whole.steps = 2 * kHalf;
     const TrainingGraph& graph = graph_of(c);
@@ -61,16 +62,16 @@ BOOST_AUTO_TEST_CASE(the_same_plan_goes_on_with_the_same_bits) {
 }
 
 BOOST_AUTO_TEST_CASE(any_other_plan_goes_on_with_the_same_numbers) {
-  check_resumed(case_of(1, 1, 1, 0), case_of(4, 1, 1, 1));
-  check_resumed(case_of(4, 1, 1, 1), case_of(1, 1, 1, 0));
-  check_resumed(case_of(2, 1, 1, 1), case_of(2, 2, 2, 1));
-  check_resumed(case_of(2, 2, 2, 1), case_of(1, 2, 1, 0));
-  check_resumed(case_of(2, 2, 1, 1), case_of(2, 1, 2, 1));  // the quickstart's pair
-  check_resumed(case_of(1, 3, 1, 0), case_of(3, 1, 2, 1));
-  check_resumed(case_of(3, 2, 1, 1), case_of(1, 1, 3, 0));
-  check_resumed(case_of(2, 1, 1, 0), case_of(2, 1, 1, 1));  // the optimizer state becomes split
-  check_resumed(case_of(1, 1, 8, 0, "sgd"), case_of(1, 8, 1, 0, "sgd"));
-  check_resumed(case_of(1, 4, 1, 0, "sgd"), case_of(4, 1, 2, 1, "sgd"));
+  check_resumed(resumed_case(1, 1, 1, 0), resumed_case(4, 1, 1, 1));
+  check_resumed(resumed_case(4, 1, 1, 1), resumed_case(1, 1, 1, 0));
+  check_resumed(resumed_case(2, 1, 1, 1), resumed_case(2, 2, 2, 1));
+  check_resumed(resumed_case(2, 2, 2, 1), resumed_case(1, 2, 1, 0));
+  check_resumed(resumed_case(2, 2, 1, 1), resumed_case(2, 1, 2, 1));  // the quickstart's pair
+  check_resumed(resumed_case(1, 3, 1, 0), resumed_case(3, 1, 2, 1));
+  check_resumed(resumed_case(3, 2, 1, 1), resumed_case(1, 1, 3, 0));
+  check_resumed(resumed_case(2, 1, 1, 0), resumed_case(2, 1, 1, 1));  // the optimizer state becomes split
+  check_resumed(resumed_case(1, 1, 8, 0, "sgd"), resumed_case(1, 8, 1, 0, "sgd"));
+  check_resumed(resumed_case(1, 4, 1, 0, "sgd"), resumed_case(4, 1, 2, 1, "sgd"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

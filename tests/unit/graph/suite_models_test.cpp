@@ -31,7 +31,7 @@ const AlpaMember& member(const std::string& name) {
   return alpa_suite()[0];
 }
 
-int count_kind(const Graph& graph, const std::string& kind) {
+int count_in_all_phases(const Graph& graph, const std::string& kind) {
   int count = 0;
   for (const Op& op : graph.ops()) count += op.kind == kind;
   return count;
@@ -50,8 +50,8 @@ BOOST_AUTO_TEST_CASE(every_model_of_the_suites_has_as_many_parameters_as_publish
 
 BOOST_AUTO_TEST_CASE(every_second_block_has_experts_and_equal_blocks_share_a_signature) {
   const ModelGraph moe = written(member("MoE 1.3B"), 4);
-  BOOST_TEST(count_kind(moe.graph, "top2_gating") == 8);
-  BOOST_TEST(count_kind(moe.graph, "gelu") == 8);
+  BOOST_TEST(count_in_all_phases(moe.graph, "top2_gating") == 8);
+  BOOST_TEST(count_in_all_phases(moe.graph, "gelu") == 8);
   const auto signatures = layer_signatures(moe.graph);
   BOOST_REQUIRE_EQUAL(signatures.size(), 18u);
   BOOST_TEST(std::set<uint64_t>(signatures.begin(), signatures.end()).size() == 4u);
@@ -64,8 +64,8 @@ BOOST_AUTO_TEST_CASE(every_second_block_has_experts_and_equal_blocks_share_a_sig
 
 BOOST_AUTO_TEST_CASE(a_wide_resnet_has_the_convolutions_of_its_name_and_halves_its_images_four_times) {
   const ModelGraph fifty = written(member("Wide-ResNet 250M"), 64), hundred = written(member("Wide-ResNet 13B"), 40);
-  BOOST_TEST(count_kind(fifty.graph, "conv2d") == 1 + 3 * 16 + 4);  // with the shortcuts
-  BOOST_TEST(count_kind(hundred.graph, "conv2d") == 1 + 3 * 33 + 4);
+  BOOST_TEST(count_in_all_phases(fifty.graph, "conv2d") == 1 + 3 * 16 + 4);  // with the shortcuts
+  BOOST_TEST(count_in_all_phases(hundred.graph, "conv2d") == 1 + 3 * 33 + 4);
   const Value& last = fifty.graph.value(fifty.graph.find_value("block.15.relu3"));
   BOOST_TEST(to_string(last.shape) == "[64,7,7,5120]");
   BOOST_TEST(samples_together(fifty.graph).value() == 64);

@@ -53,7 +53,7 @@ std::string replaced(const std::string& what, const std::string& with) {
   return text.replace(at, what.size(), with);
 }
 
-std::string refusal(const std::string& text) {
+std::string refusal_of_text(const std::string& text) {
   auto plan = Plan::from_yaml(text, "plan.yaml");
   return plan.is_ok() ? "taken" : plan.status().message();
 }
@@ -96,38 +96,39 @@ BOOST_AUTO_TEST_CASE(a_kernel_table_is_a_section_of_the_plan) {
   BOOST_REQUIRE_MESSAGE(parsed.is_ok(), parsed.status().to_string());
   BOOST_TEST((parsed->kernels == plan.kernels));
   BOOST_TEST(parsed->where("kernels.forms.f32 64x32x16 nt") == "plan.yaml:19:5: kernels.forms.f32 64x32x16 nt: ");
-  BOOST_TEST(refusal(kText + "kernels: {machine: a, forms: {x: y}, form: z}\n") ==
+  BOOST_TEST(refusal_of_text(kText + "kernels: {machine: a, forms: {x: y}, form: z}\n") ==
              "plan.yaml:15:38: kernels.form: unknown key; did you mean forms?");
-  BOOST_TEST(refusal(kText + "kernels: {machine: a, forms: {x: y, x: z}}\n") ==
+  BOOST_TEST(refusal_of_text(kText + "kernels: {machine: a, forms: {x: y, x: z}}\n") ==
              "plan.yaml:15:37: kernels.forms.x: given twice");
-  BOOST_TEST(refusal(kText + "kernels: {machine: a, forms: {x: [y]}}\n") ==
+  BOOST_TEST(refusal_of_text(kText + "kernels: {machine: a, forms: {x: [y]}}\n") ==
              "plan.yaml:15:34: kernels.forms.x: expected the name of a form");
-  BOOST_TEST(refusal(kText + "kernels: {machine: a}\n") ==
+  BOOST_TEST(refusal_of_text(kText + "kernels: {machine: a}\n") ==
              "plan.yaml:15:10: kernels.forms: missing, expected a map shape: form");
 }
 
 BOOST_AUTO_TEST_CASE(mistakes_in_a_plan_are_named_by_place_and_key) {
-  BOOST_TEST(refusal(replaced("altiplano_plan: 1", "altiplano_plan: 2")) ==
+  BOOST_TEST(refusal_of_text(replaced("altiplano_plan: 1", "altiplano_plan: 2")) ==
              "plan.yaml:1:17: altiplano_plan: format 2, this version reads 1");
-  BOOST_TEST(refusal(replaced("planner:", "planer:")) == "plan.yaml:8:1: planer: unknown key; did you mean planner?");
-  BOOST_TEST(refusal(replaced("bf16", "fp8")) ==
+  BOOST_TEST(refusal_of_text(replaced("planner:", "planer:")) ==
+             "plan.yaml:8:1: planer: unknown key; did you mean planner?");
+  BOOST_TEST(refusal_of_text(replaced("bf16", "fp8")) ==
              "plan.yaml:6:22: precision.compute: 'fp8' is no floating type; valid: f32, bf16, f64");
-  BOOST_TEST(refusal(replaced("sequence_parallel: true", "sequence_parallel: maybe")) ==
+  BOOST_TEST(refusal_of_text(replaced("sequence_parallel: true", "sequence_parallel: maybe")) ==
              "plan.yaml:7:20: sequence_parallel: expected true or false");
-  BOOST_TEST(refusal(replaced("\"0-2,4\"", "\"0-2,x\"")) ==
+  BOOST_TEST(refusal_of_text(replaced("\"0-2,4\"", "\"0-2,x\"")) ==
              "plan.yaml:10:55: stages[0].slots: '0-2,x' is no list like 0-3,6");
-  BOOST_TEST(refusal(replaced("{data: 2, tensor: 2}", "{daat: 2, tensor: 2}")) ==
+  BOOST_TEST(refusal_of_text(replaced("{data: 2, tensor: 2}", "{daat: 2, tensor: 2}")) ==
              "plan.yaml:10:71: stages[0].mesh: 'daat' is no axis; expected one of data, tensor, expert, context");
-  BOOST_TEST(refusal(replaced("microbatch: 3", "microbatch: 3, microbatch: 3")) ==
+  BOOST_TEST(refusal_of_text(replaced("microbatch: 3", "microbatch: 3, microbatch: 3")) ==
              "plan.yaml:4:36: batch.microbatch: given twice, first in line 4");
-  BOOST_TEST(refusal(replaced("replicas: 2", "replicas: 3")) ==
+  BOOST_TEST(refusal_of_text(replaced("replicas: 2", "replicas: 3")) ==
              "plan.yaml:4:63: batch.replicas: 3, but stage s0 has data degree 2; make them equal");
-  BOOST_TEST(refusal(replaced("zero: 0", "offload: 1, zero: 0"))
+  BOOST_TEST(refusal_of_text(replaced("zero: 0", "offload: 1, zero: 0"))
                  .ends_with("stages[1].offload: unknown key; known: name, layers, slots, mesh, zero, "
                             "recompute"));
-  BOOST_TEST(refusal(replaced("microbatches: 4", "microbatches: 5000000000")) ==
+  BOOST_TEST(refusal_of_text(replaced("microbatches: 4", "microbatches: 5000000000")) ==
              "plan.yaml:4:50: batch.microbatches: got 5000000000, expected an integer in [1, 65536]");
-  BOOST_TEST(refusal(replaced("fingerprint: 0123456789abcdef", "fingerprint: -1")) ==
+  BOOST_TEST(refusal_of_text(replaced("fingerprint: 0123456789abcdef", "fingerprint: -1")) ==
              "plan.yaml:2:34: graph.fingerprint: got -1, expected up to 16 hexadecimal digits");
 }
 
@@ -149,6 +150,6 @@ BOOST_AUTO_TEST_CASE(damaged_plans_never_crash_and_never_pass_as_another) {
     std::string text;
     for (const std::string& line : split(kText, '\n'))
       if (!line.starts_with(key + ":")) text += line + "\n";
-    BOOST_TEST(refusal(text) != "taken", key);
+    BOOST_TEST(refusal_of_text(text) != "taken", key);
   }
 }

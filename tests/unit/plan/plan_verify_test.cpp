@@ -25,7 +25,7 @@ Plan good_plan() {
 }
 
 template <typename Change>
-std::string refusal(Change change) {
+std::string refusal_after(Change change) {
   Plan plan = good_plan();
   change(plan);
   return verify_plan(plan, small_graph()).message();
@@ -36,68 +36,69 @@ std::string refusal(Change change) {
 BOOST_AUTO_TEST_SUITE(plan_verify)
 
 BOOST_AUTO_TEST_CASE(a_good_plan_passes) {
-  BOOST_TEST(refusal([](Plan&) {}) == "");
+  BOOST_TEST(refusal_after([](Plan&) {}) == "");
 }
 
 BOOST_AUTO_TEST_CASE(a_plan_of_another_graph_is_refused) {
-  std::string message = refusal([](Plan& p) { p.graph_fingerprint = 1; });
+  std::string message = refusal_after([](Plan& p) { p.graph_fingerprint = 1; });
   BOOST_TEST(message.starts_with("plan is for model gpt with fingerprint 0000000000000001, the job's model gpt has "));
-  BOOST_TEST(refusal([](Plan& p) { p.compute_dtype = DType::kF32; }) == "plan computes in f32, the job in f64");
+  BOOST_TEST(refusal_after([](Plan& p) { p.compute_dtype = DType::kF32; }) == "plan computes in f32, the job in f64");
 }
 
 BOOST_AUTO_TEST_CASE(layers_must_all_stand_once_in_order) {
-  BOOST_TEST(refusal([](Plan& p) { p.stages.clear(); }) == "plan has no stages");
-  BOOST_TEST(refusal([](Plan& p) { p.stages[1].layers.clear(); }) == "plan stage s1 has no layers");
-  BOOST_TEST(refusal([](Plan& p) { p.stages[1].layers.pop_back(); }) == "plan puts layer head on no stage");
-  BOOST_TEST(refusal([](Plan& p) { p.stages[1].layers.push_back("head"); }) == "plan names layer head twice");
-  BOOST_TEST(refusal([](Plan& p) { p.stages[0].layers[1] = "block.9"; }) ==
+  BOOST_TEST(refusal_after([](Plan& p) { p.stages.clear(); }) == "plan has no stages");
+  BOOST_TEST(refusal_after([](Plan& p) { p.stages[1].layers.clear(); }) == "plan stage s1 has no layers");
+  BOOST_TEST(refusal_after([](Plan& p) { p.stages[1].layers.pop_back(); }) == "plan puts layer head on no stage");
+  BOOST_TEST(refusal_after([](Plan& p) { p.stages[1].layers.push_back("head"); }) == "plan names layer head twice");
+  BOOST_TEST(refusal_after([](Plan& p) { p.stages[0].layers[1] = "block.9"; }) ==
              "plan names layer block.9, the model has: embedding, block.0, block.1, block.2, block.3, head");
-  BOOST_TEST(refusal([](Plan& p) { std::swap(p.stages[0].layers[1], p.stages[0].layers[2]); }) ==
+  BOOST_TEST(refusal_after([](Plan& p) { std::swap(p.stages[0].layers[1], p.stages[0].layers[2]); }) ==
              "plan has layer block.1 where the model's order has block.0; stages take contiguous layers in order");
 }
 
 BOOST_AUTO_TEST_CASE(slots_and_meshes_must_match) {
-  BOOST_TEST(refusal([](Plan& p) { p.stages[0].slots.pop_back(); }) ==
+  BOOST_TEST(refusal_after([](Plan& p) { p.stages[0].slots.pop_back(); }) ==
              "plan stage s0 has mesh {data: 2, tensor: 2} of 4 devices and 3 slots; list one slot per device");
-  BOOST_TEST(refusal([](Plan& p) { p.stages[1].slots[0] = SlotId(0); }) ==
+  BOOST_TEST(refusal_after([](Plan& p) { p.stages[1].slots[0] = SlotId(0); }) ==
              "plan stage s1 uses slot 0, which stage s0 has");
-  BOOST_TEST(refusal([](Plan& p) { p.stages[1].slots[0] = p.stages[1].slots[1]; }) ==
+  BOOST_TEST(refusal_after([](Plan& p) { p.stages[1].slots[0] = p.stages[1].slots[1]; }) ==
              "plan stage s1 uses slot 5 twice");
-  BOOST_TEST(refusal([](Plan& p) { p.stages[1].name = "s0"; }) == "two stages are named s0");
-  BOOST_TEST(refusal([](Plan& p) { p.stages[1].slots[3] = SlotId(9); }) == "plan has 8 slots and does not use slot 7");
-  BOOST_TEST(refusal([](Plan& p) { p.stages[0].mesh.axes[1].first = Axis::kExpert; }) ==
+  BOOST_TEST(refusal_after([](Plan& p) { p.stages[1].name = "s0"; }) == "two stages are named s0");
+  BOOST_TEST(refusal_after([](Plan& p) { p.stages[1].slots[3] = SlotId(9); }) ==
+             "plan has 8 slots and does not use slot 7");
+  BOOST_TEST(refusal_after([](Plan& p) { p.stages[0].mesh.axes[1].first = Axis::kExpert; }) ==
              "plan stage s0: axis expert cannot be run yet; valid: data, tensor");
-  BOOST_TEST(refusal([](Plan& p) {
+  BOOST_TEST(refusal_after([](Plan& p) {
                p.stages[1].mesh.axes = {{Axis::kData, 1}, {Axis::kTensor, 4}};
              }) == "plan stage s1 has data degree 1, stage s0 has 2; all stages need the same");
-  BOOST_TEST(refusal([](Plan& p) { p.stages[0].zero = 4; }) == "plan stage s0: zero 4 is not one of 0, 1, 2, 3");
-  BOOST_TEST(refusal([](Plan& p) { p.chunks = 2; }) == "plan has 2 chunks; schedules that exist take 1");
+  BOOST_TEST(refusal_after([](Plan& p) { p.stages[0].zero = 4; }) == "plan stage s0: zero 4 is not one of 0, 1, 2, 3");
+  BOOST_TEST(refusal_after([](Plan& p) { p.chunks = 2; }) == "plan has 2 chunks; schedules that exist take 1");
 }
 
 BOOST_AUTO_TEST_CASE(a_degree_of_zero_or_less_is_refused) {
-  BOOST_TEST(refusal([](Plan& p) {
+  BOOST_TEST(refusal_after([](Plan& p) {
                p.stages[0].mesh.axes[1].second = 0;
                p.stages[0].slots.clear();
              }) == "plan stage s0: degree 0 of axis tensor must be at least 1");
 }
 
 BOOST_AUTO_TEST_CASE(an_axis_named_twice_is_refused) {
-  BOOST_TEST(refusal([](Plan& p) {
+  BOOST_TEST(refusal_after([](Plan& p) {
                p.stages[0].mesh.axes = {{Axis::kData, 2}, {Axis::kData, 2}};
              }) == "plan stage s0 names axis data twice");
 }
 
 BOOST_AUTO_TEST_CASE(batch_arithmetic_must_be_exact) {
-  BOOST_TEST(refusal([](Plan& p) { p.global_batch = 16; }) == "plan has global batch 16, the job has 12");
-  BOOST_TEST(refusal([](Plan& p) { p.microbatch = 5; }) ==
+  BOOST_TEST(refusal_after([](Plan& p) { p.global_batch = 16; }) == "plan has global batch 16, the job has 12");
+  BOOST_TEST(refusal_after([](Plan& p) { p.microbatch = 5; }) ==
              "plan: microbatch 5 x microbatches 3 x data 2 = 30, the global batch is 12");
-  BOOST_TEST(refusal([](Plan& p) { p.num_microbatches = 0; }) ==
+  BOOST_TEST(refusal_after([](Plan& p) { p.num_microbatches = 0; }) ==
              "plan has microbatch 2 x 0 microbatches; both must be at least 1");
 }
 
 BOOST_AUTO_TEST_CASE(specs_must_fit_their_parameters) {
   auto with = [](const char* name, const char* spec) {
-    return refusal([&](Plan& p) { p.sharding.insert(p.sharding.begin(), {name, *ShardingSpec::parse(spec)}); });
+    return refusal_after([&](Plan& p) { p.sharding.insert(p.sharding.begin(), {name, *ShardingSpec::parse(spec)}); });
   };
   BOOST_TEST(with("head.ln.wieght", "[-]") == "plan, sharding: 'head.ln.wieght' matches no parameter of the model");
   BOOST_TEST(with("head.ln.weight", "[-] sum{tensor}") ==
@@ -107,7 +108,7 @@ BOOST_AUTO_TEST_CASE(specs_must_fit_their_parameters) {
 
 BOOST_AUTO_TEST_CASE(strategies_and_stored_specs_must_be_possible_where_they_are_said) {
   auto strategy = [](const std::string& pattern, const std::string& text) {
-    return refusal([&](Plan& p) { p.strategies = {{pattern, text}}; });
+    return refusal_after([&](Plan& p) { p.strategies = {{pattern, text}}; });
   };
   BOOST_TEST(strategy("block.*.mlp.up.product", "data:b tensor:f") == "");
   BOOST_TEST(strategy("blok.*", "data:b") ==
@@ -119,7 +120,7 @@ BOOST_AUTO_TEST_CASE(strategies_and_stored_specs_must_be_possible_where_they_are
   BOOST_TEST(strategy("block.0.mlp.up.product", "data:b data:s").find("axis data stands twice") != std::string::npos);
   BOOST_TEST(strategy("block.0.ln1", "tensor:e").find("not allowed on mesh {data: 2, tensor: 2}") != std::string::npos);
   auto stored = [](const std::string& pattern, const std::string& spec) {
-    return refusal([&](Plan& p) { p.stored = {{pattern, ShardingSpec::parse(spec).value()}}; });
+    return refusal_after([&](Plan& p) { p.stored = {{pattern, ShardingSpec::parse(spec).value()}}; });
   };
   BOOST_TEST(stored("block.*.mlp.down.product", "[{data}, {tensor}, -]") == "");
   BOOST_TEST(stored("block.0.mlp.down.product", "[{data}, -]") ==

@@ -115,16 +115,16 @@ std::vector<std::vector<RankId>> each_alone(const std::vector<Program>& programs
   return alike;
 }
 
-ProgramSimulation simulate(const std::vector<Program>& programs, const Cluster& cluster) {
+ProgramSimulation simulate_all(const std::vector<Program>& programs, const Cluster& cluster) {
   auto simulation = simulate_programs(programs, each_alone(programs), cluster);
   BOOST_REQUIRE_MESSAGE(simulation.is_ok(), simulation.status().to_string());
   return std::move(simulation).value();
 }
 
-ProgramSimulation simulate(const std::vector<HandProgram>& by_hand) {
+ProgramSimulation simulate_all(const std::vector<HandProgram>& by_hand) {
   std::vector<Program> programs;
   for (const HandProgram& hand : by_hand) programs.push_back(hand.program());
-  return simulate(programs, slow_cluster(static_cast<int>(programs.size())));
+  return simulate_all(programs, slow_cluster(static_cast<int>(programs.size())));
 }
 
 /// Of devices that exchange data themselves: messages of more than two elements move while both ends wait.
@@ -137,7 +137,7 @@ ProgramSimulation simulate_without_overlap(const std::vector<HandProgram>& by_ha
   DeviceCurves curves;
   curves.sharing = sharing;
   cluster.device.curves = std::make_shared<const DeviceCurves>(curves);
-  return simulate(programs, cluster);
+  return simulate_all(programs, cluster);
 }
 
 void check_parts(const RankTimeline& rank, double busy, double exposed, double bubble) {
@@ -173,7 +173,7 @@ TrainingGraph graph_of(bool tied, int64_t vocabulary = 32) {
 BOOST_AUTO_TEST_SUITE(program_simulation)
 
 BOOST_AUTO_TEST_CASE(a_rank_alone_takes_the_sum_of_its_work) {
-  const auto s = simulate({HandProgram(0, 1).work(3).work(4).run(0).run(0)});
+  const auto s = simulate_all({HandProgram(0, 1).work(3).work(4).run(0).run(0)});
   BOOST_TEST(s.step.value == 14);
   check_parts(s.ranks[0], 14, 0, 0);
   BOOST_TEST(s.ranks[0].actions.size() == 2u);
@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(a_rank_alone_takes_the_sum_of_its_work) {
 }
 
 BOOST_AUTO_TEST_CASE(a_step_of_nothing_takes_no_time) {
-  const auto s = simulate({HandProgram(0, 1)});
+  const auto s = simulate_all({HandProgram(0, 1)});
   BOOST_TEST(s.step.value == 0);
   BOOST_TEST(critical_path(s).empty());
   BOOST_TEST(critical_path_in_words(s, {"s0"}).find("critical path, 0 us") == 0u);
@@ -189,15 +189,15 @@ BOOST_AUTO_TEST_CASE(a_step_of_nothing_takes_no_time) {
 
 BOOST_AUTO_TEST_CASE(a_message_travels_while_its_sender_goes_on_and_its_receiver_works) {
   // Sent at 3, there at 5; the receiver has worked until 1 and needs it then.
-  const auto s = simulate({HandProgram(0, 2).work(3).send(1, 2, 7).work(4).run(0),
-                           HandProgram(1, 2).receive(0, 2, 7).work(1).after(0).work(6).run(0)});
+  const auto s = simulate_all({HandProgram(0, 2).work(3).send(1, 2, 7).work(4).run(0),
+                               HandProgram(1, 2).receive(0, 2, 7).work(1).after(0).work(6).run(0)});
   BOOST_TEST(s.step.value == 11);
   check_parts(s.ranks[0], 7, 0, 4);
   check_parts(s.ranks[1], 7, 2, 2);  // 1 .. 3 nobody has sent it, 3 .. 5 it is on the wire
 }
 
 BOOST_AUTO_TEST_CASE(a_message_that_came_early_is_waited_for_by_nobody) {
-  const auto s = simulate(
+  const auto s = simulate_all(
       {HandProgram(0, 2).work(1).send(1, 2, 7).run(0), HandProgram(1, 2).work(5).receive(0, 2, 7).work(1).run(0)});
   BOOST_TEST(s.step.value == 6);
   BOOST_TEST(s.ranks[1].waits.empty());
@@ -207,9 +207,9 @@ BOOST_AUTO_TEST_CASE(a_device_waits_for_its_host_only_while_it_has_nothing_else_
   Cluster cluster = slow_cluster(1);
   cluster.device.dispatch = 2;
   // Small ops come every 2 seconds; while the large one runs the host gets ahead of the device.
-  BOOST_TEST(simulate({HandProgram(0, 1).work(1).work(1).run(0).program()}, cluster).step.value == 4);
+  BOOST_TEST(simulate_all({HandProgram(0, 1).work(1).work(1).run(0).program()}, cluster).step.value == 4);
   const auto ahead =
-      simulate({HandProgram(0, 1).work(9).open(ActionKind::kForward).work(1).run(0).run(1).program()}, cluster);
+      simulate_all({HandProgram(0, 1).work(9).open(ActionKind::kForward).work(1).run(0).run(1).program()}, cluster);
   BOOST_TEST(ahead.step.value == 10);
 }
 
@@ -222,9 +222,9 @@ BOOST_AUTO_TEST_CASE(a_host_waits_for_messages_and_not_for_collectives) {
   first.work(5).all_reduce(4).run(0);
   second.all_reduce(4).after(0).work(1).work(1).work(1).run(0);
   // Sent at 5, there at 9; only then the receiver's host goes on and hands over three ops.
-  BOOST_TEST(simulate({sender.program(), receiver.program()}, cluster).ranks[1].actions[0].end.value == 9 + 3 * 2);
+  BOOST_TEST(simulate_all({sender.program(), receiver.program()}, cluster).ranks[1].actions[0].end.value == 9 + 3 * 2);
   // The all_reduce ends at 9, too; all three ops were handed over by then.
-  BOOST_TEST(simulate({first.program(), second.program()}, cluster).ranks[1].actions[0].end.value == 9 + 3);
+  BOOST_TEST(simulate_all({first.program(), second.program()}, cluster).ranks[1].actions[0].end.value == 9 + 3);
 }
 
 BOOST_AUTO_TEST_CASE(a_large_message_of_a_rank_that_sends_itself_waits_until_the_rank_waits) {
@@ -251,7 +251,7 @@ BOOST_AUTO_TEST_CASE(a_large_message_that_is_waited_for_is_handed_over_by_its_se
 BOOST_AUTO_TEST_CASE(ranks_that_exchange_themselves_come_to_a_collective_when_they_need_it) {
   const std::vector<HandProgram> ranks = {HandProgram(0, 2).all_reduce(4).work(6).after(0).work(1).run(0),
                                           HandProgram(1, 2).all_reduce(4).work(6).after(0).work(1).run(0)};
-  BOOST_TEST(simulate(ranks).step.value == 7);  // beside the work
+  BOOST_TEST(simulate_all(ranks).step.value == 7);  // beside the work
   const auto s = simulate_without_overlap(ranks);
   BOOST_TEST(s.exchanges[0].begin.value == 6);
   BOOST_TEST(s.step.value == 11);
@@ -268,16 +268,16 @@ BOOST_AUTO_TEST_CASE(ranks_that_share_processors_take_turns) {
 }
 
 BOOST_AUTO_TEST_CASE(messages_from_one_port_follow_each_other) {
-  const auto s = simulate({HandProgram(0, 3).work(1).send(1, 4, 7, 0).send(2, 4, 8, 1).run(0),
-                           HandProgram(1, 3).receive(0, 4, 7).run(0), HandProgram(2, 3).receive(0, 4, 8).run(0)});
+  const auto s = simulate_all({HandProgram(0, 3).work(1).send(1, 4, 7, 0).send(2, 4, 8, 1).run(0),
+                               HandProgram(1, 3).receive(0, 4, 7).run(0), HandProgram(2, 3).receive(0, 4, 8).run(0)});
   BOOST_TEST(s.ranks[1].actions[0].end.value == 5);
   BOOST_TEST(s.ranks[2].actions[0].end.value == 9);
   BOOST_TEST(s.exchanges[1].held_up_by == 0);
 }
 
 BOOST_AUTO_TEST_CASE(messages_into_one_port_follow_each_other_and_directions_do_not_meet) {
-  const auto s = simulate({HandProgram(0, 3).send(2, 4, 7).run(0), HandProgram(1, 3).work(1).send(2, 4, 8).run(0),
-                           HandProgram(2, 3).receive(0, 4, 7).receive(1, 4, 8).send(0, 3, 9).run(0)});
+  const auto s = simulate_all({HandProgram(0, 3).send(2, 4, 7).run(0), HandProgram(1, 3).work(1).send(2, 4, 8).run(0),
+                               HandProgram(2, 3).receive(0, 4, 7).receive(1, 4, 8).send(0, 3, 9).run(0)});
   BOOST_TEST(s.ranks[2].actions[0].end.value == 8);
   BOOST_TEST(s.exchanges.back().begin.value == 0);  // the way out of rank 2 is free
 }
@@ -291,14 +291,14 @@ BOOST_AUTO_TEST_CASE(levels_have_ports_of_their_own) {
        {HandProgram(0, 4).send(1, 4, 7, 0).send(2, 4, 8, 1).run(0), HandProgram(1, 4).receive(0, 4, 7).run(0),
         HandProgram(2, 4).receive(0, 4, 8).run(0), HandProgram(3, 4)})
     programs.push_back(hand.program());
-  const auto s = simulate(programs, cluster);
+  const auto s = simulate_all(programs, cluster);
   BOOST_TEST(s.step.value == 4);
   BOOST_TEST(s.sent_per_level == (std::vector<double>{16, 16}), boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(a_collective_begins_when_the_last_has_come_and_goes_on_beside_work) {
-  const auto s = simulate({HandProgram(0, 2).work(1).all_reduce(4).work(2).after(1).work(1).run(0),
-                           HandProgram(1, 2).work(5).all_reduce(4).after(1).work(3).run(0)});
+  const auto s = simulate_all({HandProgram(0, 2).work(1).all_reduce(4).work(2).after(1).work(1).run(0),
+                               HandProgram(1, 2).work(5).all_reduce(4).after(1).work(3).run(0)});
   // 5 .. 9 on the wire. Rank 0 works until 3, then waits until 9; rank 1 waits from 5 on.
   BOOST_TEST(s.step.value == 12);
   check_parts(s.ranks[0], 4, 4, 4);
@@ -309,23 +309,23 @@ BOOST_AUTO_TEST_CASE(a_collective_begins_when_the_last_has_come_and_goes_on_besi
 BOOST_AUTO_TEST_CASE(collectives_of_a_rank_keep_their_order) {
   // Rank 0 comes to {0, 1} first, which rank 1 joins at 6 only; {0, 2} must wait for it.
   const std::vector<std::vector<int>> groups = {{0, 1}, {0, 2}};
-  const auto s = simulate({HandProgram(0, 3, groups).all_reduce(2, 1).all_reduce(3, 2).run(0),
-                           HandProgram(1, 3, groups).work(6).all_reduce(2, 1).run(0),
-                           HandProgram(2, 3, groups).all_reduce(3, 2).run(0)});
+  const auto s = simulate_all({HandProgram(0, 3, groups).all_reduce(2, 1).all_reduce(3, 2).run(0),
+                               HandProgram(1, 3, groups).work(6).all_reduce(2, 1).run(0),
+                               HandProgram(2, 3, groups).all_reduce(3, 2).run(0)});
   BOOST_TEST(s.ranks[1].actions[0].end.value == 8);
   BOOST_TEST(s.ranks[2].actions[0].end.value == 11);
 }
 
 BOOST_AUTO_TEST_CASE(a_collective_waits_for_the_ports_it_takes) {
-  const auto s = simulate({HandProgram(0, 3, {{0, 1}}).send(2, 5, 7).all_reduce(2, 1).run(0),
-                           HandProgram(1, 3, {{0, 1}}).all_reduce(2, 1).run(0),
-                           HandProgram(2, 3, {{0, 1}}).receive(0, 5, 7).run(0)});
+  const auto s = simulate_all({HandProgram(0, 3, {{0, 1}}).send(2, 5, 7).all_reduce(2, 1).run(0),
+                               HandProgram(1, 3, {{0, 1}}).all_reduce(2, 1).run(0),
+                               HandProgram(2, 3, {{0, 1}}).receive(0, 5, 7).run(0)});
   BOOST_TEST(s.ranks[1].actions[0].end.value == 7);
   check_parts(s.ranks[1], 0, 7, 0);
 }
 
 BOOST_AUTO_TEST_CASE(a_send_buffer_is_written_again_only_when_its_message_has_gone) {
-  const auto s = simulate(
+  const auto s = simulate_all(
       {HandProgram(0, 2).send(1, 5, 7).wait_sent(0).work(1).run(0), HandProgram(1, 2).receive(0, 5, 7).run(0)});
   BOOST_TEST(s.ranks[0].actions[0].end.value == 6);
 }
@@ -372,7 +372,7 @@ BOOST_AUTO_TEST_CASE(pipelines_with_nothing_to_contend_take_what_their_timetable
             program.run(action.kind == ActionKind::kForward ? 0 : 1, action.microbatch);
           programs.push_back(program);
         }
-        const auto simulation = simulate(programs);
+        const auto simulation = simulate_all(programs);
         const Simulation expected = *simulate_timetable(table, costs);
         BOOST_TEST(simulation.step.value == expected.step.value,
                    name << " " << stages << " stages " << microbatches << " microbatches");
@@ -390,7 +390,7 @@ BOOST_AUTO_TEST_CASE(one_rank_of_a_stage_says_what_all_of_them_say) {
     for (const DegreePlanOptions& options : many_plans()) {
       const Plan plan = make_plan(graph, options);
       const Cluster cluster = test_cluster(plan.num_slots());
-      const auto all = simulate(lower_plan(graph, plan), cluster);
+      const auto all = simulate_all(lower_plan(graph, plan), cluster);
       LoweringOptions first;
       first.only_first_of_stage = true;
       const auto programs = lower(graph, plan, make_timetable(plan), Binding::identity(plan.num_slots()), first);
@@ -438,7 +438,7 @@ BOOST_AUTO_TEST_CASE(the_critical_path_is_told_in_words) {
   std::vector<HandProgram> programs = {HandProgram(0, 2).work(3).send(1, 2, 7).run(0),
                                        HandProgram(1, 2).receive(0, 2, 7).after(0).work(6).run(0)};
   programs[1].open(ActionKind::kBackward).work(4).run(1);
-  const auto s = simulate(programs);
+  const auto s = simulate_all(programs);
   // `after` of the first work names the receipt, so it begins at 5.
   BOOST_TEST(critical_path_in_words(s, {"first", "second"}) ==
              "critical path, 15.00 s\n"
@@ -448,8 +448,8 @@ BOOST_AUTO_TEST_CASE(the_critical_path_is_told_in_words) {
 }
 
 BOOST_AUTO_TEST_CASE(the_trace_is_json_with_every_block_wait_and_exchange) {
-  const auto s = simulate({HandProgram(0, 2).work(3).send(1, 2, 7).all_reduce(1).run(0),
-                           HandProgram(1, 2).receive(0, 2, 7).after(0).work(1).all_reduce(1).run(0)});
+  const auto s = simulate_all({HandProgram(0, 2).work(3).send(1, 2, 7).all_reduce(1).run(0),
+                               HandProgram(1, 2).receive(0, 2, 7).after(0).work(1).all_reduce(1).run(0)});
   const auto trace = nlohmann::json::parse(chrome_trace(s, {"s\"0", "s1"}));
   std::map<std::string, int> count;
   for (const auto& event : trace.at("traceEvents")) ++count[event.value("cat", event.at("ph"))];
@@ -466,7 +466,7 @@ BOOST_AUTO_TEST_CASE(the_trace_is_json_with_every_block_wait_and_exchange) {
 }
 
 BOOST_AUTO_TEST_CASE(the_picture_has_a_row_per_rank_a_scale_and_a_legend) {
-  const auto s = simulate(
+  const auto s = simulate_all(
       {HandProgram(0, 2).work(3).send(1, 2, 7).run(0), HandProgram(1, 2).receive(0, 2, 7).after(0).work(4).run(0)});
   const std::string svg = timeline_svg(s, {"s<0>", "s1"}, "a & b");
   for (const char* part : {"<svg ", "a &amp; b", "s&lt;0&gt;, rank 0", "s1, rank 1", "exposed communication",

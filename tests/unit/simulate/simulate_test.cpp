@@ -28,7 +28,7 @@ SimulationCosts equal_costs(int stages, double forward, double backward, double 
   return costs;
 }
 
-Simulation simulate(const Timetable& table, const SimulationCosts& costs) {
+Simulation simulate_table(const Timetable& table, const SimulationCosts& costs) {
   auto simulation = simulate_timetable(table, costs);
   BOOST_REQUIRE_MESSAGE(simulation.is_ok(), simulation.status().to_string());
   return *simulation;
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(equal_stages_have_the_bubble_of_the_papers) {
     for (int p = 1; p <= 8; ++p) {
       for (int m = 1; m <= 20; ++m) {
         for (auto [forward, backward] : {std::pair(1.0, 2.0), std::pair(1.0, 1.0), std::pair(3.0, 1.0)}) {
-          Simulation simulation = simulate(schedule(name, p, m), equal_costs(p, forward, backward));
+          Simulation simulation = simulate_table(schedule(name, p, m), equal_costs(p, forward, backward));
           BOOST_REQUIRE_CLOSE_FRACTION(simulation.step.value, (m + p - 1) * (forward + backward), 1e-12);
           BOOST_REQUIRE_SMALL(simulation.bubble - static_cast<double>(p - 1) / (m + p - 1), 1e-12);
           for (Seconds busy : simulation.busy)
@@ -94,15 +94,15 @@ BOOST_AUTO_TEST_CASE(equal_stages_have_the_bubble_of_the_papers) {
 }
 
 BOOST_AUTO_TEST_CASE(messages_cost_time_on_the_way_there_and_back) {
-  Simulation simulation = simulate(schedule("1f1b", 3, 1), equal_costs(3, 1, 2, 0.5));
+  Simulation simulation = simulate_table(schedule("1f1b", 3, 1), equal_costs(3, 1, 2, 0.5));
   BOOST_TEST(simulation.step.value == 3 * (1 + 2) + 4 * 0.5);
   // GPipe: the messages of later microbatches travel behind the first one's.
-  simulation = simulate(schedule("gpipe", 3, 5), equal_costs(3, 1, 2, 0.5));
+  simulation = simulate_table(schedule("gpipe", 3, 5), equal_costs(3, 1, 2, 0.5));
   BOOST_TEST(simulation.step.value == (5 + 2) * 3 + 4 * 0.5);
 }
 
 BOOST_AUTO_TEST_CASE(the_timeline_has_every_action_in_order_and_without_overlap) {
-  Simulation simulation = simulate(schedule("1f1b", 2, 2), equal_costs(2, 1, 2));
+  Simulation simulation = simulate_table(schedule("1f1b", 2, 2), equal_costs(2, 1, 2));
   std::string text;
   for (const auto& timeline : simulation.timelines) {
     for (const auto& entry : timeline)
@@ -117,7 +117,7 @@ BOOST_AUTO_TEST_CASE(the_slowest_stage_sets_the_pace) {
   SimulationCosts costs = equal_costs(4, 1, 2);
   costs.stages[2].forward = Seconds(5);
   costs.stages[2].backward = Seconds(10);
-  Simulation simulation = simulate(schedule("1f1b", 4, 32), costs);
+  Simulation simulation = simulate_table(schedule("1f1b", 4, 32), costs);
   BOOST_TEST(simulation.busy[2].value == 32 * 15);
   // Stage 2 waits for two forwards, then never again; two backwards follow it. Stage 3 works in its shadow.
   BOOST_TEST(simulation.step.value == 2 * 1 + 32 * 15 + 2 * 2);
@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(uneven_stages_and_wires_end_when_the_longest_path_does) {
       for (auto& stage : costs.stages) stage.forward = Seconds(cost(random)), stage.backward = Seconds(cost(random));
       for (auto& wire : costs.transfer) wire = Seconds(cost(random));
       Timetable table = schedule(name, p, m);
-      BOOST_TEST(simulate(table, costs).step.value == step_by_relaxation(table, costs),
+      BOOST_TEST(simulate_table(table, costs).step.value == step_by_relaxation(table, costs),
                  boost::test_tools::tolerance(1e-12));
     }
   }
@@ -141,9 +141,10 @@ BOOST_AUTO_TEST_CASE(uneven_stages_and_wires_end_when_the_longest_path_does) {
 
 BOOST_AUTO_TEST_CASE(chunks_of_one_worker_hand_over_for_nothing_and_edges_are_waited_for) {
   SimulationCosts costs = equal_costs(2, 1, 2, 100);
-  BOOST_TEST(simulate(*Timetable::parse("w0 (s0 s1): F0 F0@1 B0@1 B0"), costs).step.value == 6);
+  BOOST_TEST(simulate_table(*Timetable::parse("w0 (s0 s1): F0 F0@1 B0@1 B0"), costs).step.value == 6);
   costs = equal_costs(1, 1, 2);
-  Simulation simulation = simulate(*Timetable::parse("w0 (s0): F0 B0\nw1 (s0): F1 B1\nafter w0:B0 -> w1:F1"), costs);
+  Simulation simulation =
+      simulate_table(*Timetable::parse("w0 (s0): F0 B0\nw1 (s0): F1 B1\nafter w0:B0 -> w1:F1"), costs);
   BOOST_TEST(simulation.step.value == 6);
   BOOST_TEST(simulation.bubble == 0.5);
 }
@@ -154,7 +155,7 @@ BOOST_AUTO_TEST_CASE(weight_parts_recompute_reduce_and_update_cost_what_they_are
   costs.stages[0].recompute = Seconds(8);
   costs.stages[0].reduce = Seconds(16);
   costs.stages[0].update = Seconds(32);
-  BOOST_TEST(simulate(*Timetable::parse("w0: F0 R0 B0 W0 G U"), costs).step.value == 63);
+  BOOST_TEST(simulate_table(*Timetable::parse("w0: F0 R0 B0 W0 G U"), costs).step.value == 63);
 }
 
 BOOST_AUTO_TEST_CASE(wrong_costs_and_wrong_timetables_are_refused) {
@@ -174,7 +175,7 @@ BOOST_AUTO_TEST_CASE(wrong_costs_and_wrong_timetables_are_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(a_step_of_no_cost_has_no_bubble) {
-  Simulation simulation = simulate(schedule("gpipe", 2, 2), equal_costs(2, 0, 0));
+  Simulation simulation = simulate_table(schedule("gpipe", 2, 2), equal_costs(2, 0, 0));
   BOOST_TEST(simulation.step.value == 0);
   BOOST_TEST(simulation.bubble == 0);
 }
