@@ -103,7 +103,7 @@ void PeerChannel::fetch(Transfer& transfer, const FrameHeader& frame, const std:
     receiving_.push_back(&transfer);
     return;
   }
-  std::memcpy(transfer.data, *data, static_cast<size_t>(transfer.bytes));
+  if (transfer.bytes > 0) std::memcpy(transfer.data, *data, static_cast<size_t>(transfer.bytes));
   transfer.moved = transfer.bytes;
   answer.receive = frame.receive;
   controls_.push_back(answer);
