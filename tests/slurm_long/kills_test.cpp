@@ -1,5 +1,6 @@
 // What may happen to a job for weeks, on a real Slurm (ci/test --slurm-long): each run ends as if nothing had happened,
 // and its story says what did.
+#include <functional>
 #include <thread>
 
 #include "tests/slurm/supervised_run.hpp"
@@ -38,6 +39,16 @@ void on_first_rank(const std::string& node, const std::string& command) {
   BOOST_REQUIRE_MESSAGE(result.exit_code == 0, command << ": " << result.output);
 }
 
+/// In the middle of the run something `happens`: it ends with the undisturbed run's weights, and few steps twice.
+void survive(const SupervisedRun& run, const std::function<void()>& happens) {
+  run.wait_for_step(20);
+  const int64_t seen = run.last_step();
+  happens();
+  run.wait_until_done();
+  run.check_repeats_little(seen, kEvery);
+  run.check_equal("one", kSteps, kAllowed);
+}
+
 /// Stops the thread PROCESS and no other thread of its process, until that is killed.
 constexpr const char* kStopThread = R"(import ctypes, os, sys
 c, process = ctypes.CDLL(None, use_errno=True), int(sys.argv[1])
@@ -73,13 +84,8 @@ BOOST_AUTO_TEST_CASE(power_fails_on_a_node_at_any_instant) {
 BOOST_AUTO_TEST_CASE(a_spare_node_takes_the_place_of_a_dead_one) {
   {
     const SupervisedRun run = started("spare", 3, "slurm.spare_nodes=1");
-    run.wait_for_step(20);
-    const int64_t seen = run.last_step();
-    sandbox("kill", "n3");
-    run.wait_until_done();
+    survive(run, [] { sandbox("kill", "n3"); });
     BOOST_TEST(run.tells(".1: 3 ranks on 3 nodes (n1, n2, n4)"), run.story());
-    run.check_repeats_little(seen, kEvery);
-    run.check_equal("one", kSteps, kAllowed);
   }
   sandbox("boot", "n3");
 }
@@ -87,28 +93,22 @@ BOOST_AUTO_TEST_CASE(a_spare_node_takes_the_place_of_a_dead_one) {
 BOOST_AUTO_TEST_CASE(the_node_of_the_script_dies_and_an_agent_requeues_the_job) {
   {
     const SupervisedRun run = started("first", 3);
-    run.wait_for_step(20);
-    const std::string first = run.host_of_batch();
-    const int64_t seen = run.last_step();
-    sandbox("kill", first);
-    run.wait_for_story("its node is given up and job " + run.id() + " requeued");
-    sandbox("boot", first);
-    run.wait_until_done();
-    run.check_repeats_little(seen, kEvery);
-    run.check_equal("one", kSteps, kAllowed);
+    survive(run, [&] {
+      const std::string first = run.host_of_batch();
+      sandbox("kill", first);
+      run.wait_for_story("its node is given up and job " + run.id() + " requeued");
+      sandbox("boot", first);
+    });
   }
 }
 
 BOOST_AUTO_TEST_CASE(too_few_nodes_left_means_the_queue) {
   {
     const SupervisedRun run = started("few", 3, "slurm.min_nodes=3");
-    run.wait_for_step(20);
-    const int64_t seen = run.last_step();
-    sandbox("kill", "n3");
-    run.wait_for_story("2 nodes left, slurm.min_nodes is 3: the job is requeued");
-    run.wait_until_done();  // on n4
-    run.check_repeats_little(seen, kEvery);
-    run.check_equal("one", kSteps, kAllowed);
+    survive(run, [&] {
+      sandbox("kill", "n3");
+      run.wait_for_story("2 nodes left, slurm.min_nodes is 3: the job is requeued");  // it ends on n4
+    });
   }
   sandbox("boot", "n3");
 }
@@ -126,14 +126,11 @@ BOOST_AUTO_TEST_CASE(a_cable_that_is_unplugged_for_a_moment_is_no_loss) {
 
 BOOST_AUTO_TEST_CASE(a_node_that_was_cut_off_and_comes_back_damages_nothing) {
   const SupervisedRun run = started("cut", 3);
-  run.wait_for_step(20);
-  const int64_t seen = run.last_step();
-  sandbox("cut", "n3");
-  run.wait_for_story("missing: n3; 2 nodes left");
-  sandbox("heal", "n3");
-  run.wait_until_done();
-  run.check_repeats_little(seen, kEvery);
-  run.check_equal("one", kSteps, kAllowed);
+  survive(run, [&] {
+    sandbox("cut", "n3");
+    run.wait_for_story("missing: n3; 2 nodes left");
+    sandbox("heal", "n3");
+  });
   const auto verified = Undisturbed::run().job.altiplano("ckpt verify cut/checkpoints");
   BOOST_TEST(verified.exit_code == 0, verified.output);
 }
@@ -154,27 +151,17 @@ BOOST_AUTO_TEST_CASE(slurms_daemon_of_a_node_dies_and_the_tasks_go_on) {
 
 BOOST_AUTO_TEST_CASE(a_rank_is_killed_and_all_nodes_start_again) {
   const SupervisedRun run = started("rank", 3);
-  run.wait_for_step(20);
-  const int64_t seen = run.last_step();
-  on_first_rank("n3", "kill -9");
-  run.wait_until_done();
-  run.check_repeats_little(seen, kEvery);
+  survive(run, [] { on_first_rank("n3", "kill -9"); });
   BOOST_TEST(run.tells("no rank's node is missing, srun's exit code is "), run.story());
   BOOST_TEST(run.tells(".1: 3 ranks on 3 nodes"), run.story());
-  run.check_equal("one", kSteps, kAllowed);
 }
 
 BOOST_AUTO_TEST_CASE(a_rank_whose_process_is_stopped_is_named_and_the_run_goes_on_without_waiting_for_it) {
   const SupervisedRun run = started("stopped", 3, "slurm.stall_seconds=8");
-  run.wait_for_step(20);
-  const int64_t seen = run.last_step();
-  on_first_rank("n3", "kill -STOP");
-  run.wait_until_done();
-  run.check_repeats_little(seen, kEvery);
+  survive(run, [] { on_first_rank("n3", "kill -STOP"); });
   BOOST_TEST(run.tells("rank 2 on n3 says nothing for 8 s "), run.story());
   BOOST_TEST(!run.tells("given up"), run.story());
   BOOST_TEST(run.tells(".1: 3 ranks on 3 nodes"), run.story());
-  run.check_equal("one", kSteps, kAllowed);
 }
 
 // In a step it is the one that does nothing; where it was stopped while it waited, all wait.
