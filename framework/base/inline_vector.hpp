@@ -1,6 +1,7 @@
 #pragma once
 // InlineVector: a list of small values that lie in the object itself up to `N`, and on the heap beyond. For what is
-// copied and compared millions of times while plans are searched.
+// copied and compared millions of times while plans are searched. (Boost has the like; plugins that include the headers
+// of specs would need Boost then.)
 #include <algorithm>
 #include <array>
 #include <compare>

@@ -275,7 +275,7 @@ std::vector<int> Elimination::decode(const NodeCosts& costs) const {
         const double* from = data_of(factor, costs);
         for (size_t d = 0; d < factor.strides.size(); ++d)
           from += factor.strides[d] * choices[to_index(buckets_[end - 1].scope[d])];
-        for (size_t k = 0; k < column.size(); ++k) column[k] += from[k];
+        add_column(from, column.size(), column.data());
       }
       --end;
     }
